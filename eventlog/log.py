@@ -1,0 +1,159 @@
+"""The verbs that every backend has. `eventlog.lmdb` is the default; `eventlog.memory` keeps the same promises in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from eventlog.errors import EventLogError
+from eventlog.types import Appended, Expect, Found, NewEvent, Registry, Snapshot, StoredEvent
+
+Event = msgspec.Struct
+"""A registered struct, or a `NewEvent` when the log has no registry."""
+
+Done = Callable[[Appended | EventLogError], None]
+OnBad = Literal["stop", "skip", "raw"]
+
+
+class LogStats(msgspec.Struct, frozen=True):
+    """Figures of one open log."""
+
+    log_id: str
+    head: int
+    streams: int
+    queued: int
+    """Appends that wait for the committer."""
+    appends: int
+    commits: int
+    failures: int
+    bytes_on_disk: int
+    commit_ms_last: float
+
+
+@runtime_checkable
+class EventLog(Protocol):
+    """An append-only log of events in streams.
+
+    Guarantees, held by `tests/contract` on every backend: an acknowledged batch is present once, whole and for ever;
+    positions and versions are gapless and become visible in order; one caller's failure fails nobody else's batch; no
+    read transaction is open while the caller's code runs.
+    """
+
+    @property
+    def log_id(self) -> str:
+        """A random name given when the log was made; (log id, position) names an event in the whole world."""
+        ...
+
+    @property
+    def registry(self) -> Registry | None:
+        """The types that this log encodes and decodes, if it was opened with any."""
+        ...
+
+    def append(
+        self,
+        stream: str,
+        events: Sequence[Event | NewEvent],
+        *,
+        expect: Expect = "any",
+        key: bytes | None = None,
+        digest: bytes = b"",
+        correlation: str = "",
+        causation: int = 0,
+        snapshot: Snapshot | None = None,
+        timeout_s: float = 10.0,
+    ) -> Appended:
+        """Append one batch to one stream and wait until it is durable.
+
+        In this order: a known `key` with the same `digest` gives the original positions, whatever was expected; a known
+        key with another digest raises `KeyReused`; then `expect` is compared, against the state including the appends
+        ahead of this one (`WrongExpectedVersion`). `OutcomeUnknown` when the time is over.
+        """
+        ...
+
+    def append_nowait(
+        self,
+        stream: str,
+        events: Sequence[Event | NewEvent],
+        *,
+        expect: Expect = "any",
+        key: bytes | None = None,
+        digest: bytes = b"",
+        correlation: str = "",
+        causation: int = 0,
+        snapshot: Snapshot | None = None,
+        done: Done | None = None,
+    ) -> Future[Appended]:
+        """The same without waiting. `done` is called on the committer's thread with the result or the error, in the
+        order of the appends; it must not block and not raise. The future holds the same. Bad arguments raise at once.
+        """
+        ...
+
+    def read(
+        self, stream: str, after: int = 0, limit: int | None = None, *, backwards: bool = False, on_bad: OnBad = "stop"
+    ) -> Iterator[StoredEvent]:
+        """Events of one stream with a version above `after`; backwards from the end, down to above `after`."""
+        ...
+
+    def read_all(
+        self, after: int = 0, types: frozenset[str] | None = None, limit: int | None = None, *, on_bad: OnBad = "stop"
+    ) -> Iterator[StoredEvent]:
+        """Events of the whole log with a position above `after`, of the given types if any are named."""
+        ...
+
+    def event_at(self, position: int) -> StoredEvent | None:
+        """The event at a position, or None beyond the end."""
+        ...
+
+    def head(self) -> int:
+        """Position of the last durable event; 0 for an empty log."""
+        ...
+
+    def stream_version(self, stream: str) -> int:
+        """Version of the last durable event of a stream; 0 for one that does not exist. Creates nothing."""
+        ...
+
+    def streams(self, prefix: str = "") -> Iterator[str]:
+        """Names of the streams that begin with `prefix`, in the order of their first event."""
+        ...
+
+    def find(self, stream: str, key: bytes) -> Found | None:
+        """Where a key was appended. The record it points to is verified."""
+        ...
+
+    def checkpoint(self, name: str) -> int:
+        """Position up to which the follower of that name has done its work; 0 for a new one."""
+        ...
+
+    def set_checkpoint(self, name: str, expected: int, position: int) -> None:
+        """Move a checkpoint by compare-and-set. It is durable with the next batch, or after at most a second.
+
+        Raises `CheckpointConflict`, `CheckpointBeyondHead`.
+        """
+        ...
+
+    def load_snapshot(self, stream: str) -> Snapshot | None:
+        """The latest snapshot of a stream, or None. Damage counts as None."""
+        ...
+
+    def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:
+        """Call `bell(head)` after each commit, on the committer's thread; returns the way to stop that."""
+        ...
+
+    def wait_for(self, position: int, timeout_s: float) -> bool:
+        """Wait until the log has reached a position; False when the time is over."""
+        ...
+
+    def flush(self, timeout_s: float = 10.0) -> None:
+        """Wait until everything appended before is durable or has failed, and checkpoints are written."""
+        ...
+
+    def stats(self) -> LogStats:
+        """Figures of this log."""
+        ...
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """Write what is queued, then close. Closing twice is harmless. Raises `CloseTimeout`."""
+        ...

@@ -1,0 +1,1 @@
+"""pace-actors: the memory of an assistant, in one process, on one directory."""

@@ -1,0 +1,127 @@
+"""Every error that a user of pace-actors can meet, and the exit code of each on the command line.
+
+Errors of the log below (`eventlog.errors`) that a caller can act on come through as they are; `exit_code` knows both.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from eventlog.errors import EventLogError, LogInUse, NotALog
+
+
+class PaceError(Exception):
+    """Base of all errors of this package. `code` is stable; `fields` hold the particulars."""
+
+    code: ClassVar[str] = "pace_error"
+    exit_code: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        self.fields = fields
+        for name, value in fields.items():
+            setattr(self, name, value)
+        super().__init__(message)
+
+
+class InvalidInput(PaceError):
+    """An argument outside its stated limits. Nothing was written. Fields: what, and the limit where there is one."""
+
+    code = "invalid_input"
+    exit_code = 2
+
+
+class InvalidSetting(InvalidInput):
+    """A setting out of its range, given in code. Fields: name, value, allowed."""
+
+    code = "invalid_setting"
+
+
+class TurnTooLarge(InvalidInput):
+    """A turn above `max_turn_bytes`. Nothing was written. Fields: bytes, limit."""
+
+    code = "turn_too_large"
+
+
+class TurnConflict(PaceError):
+    """This turn id was recorded before with other content. Fields: turn_id, turn."""
+
+    code = "turn_conflict"
+    exit_code = 4
+
+
+class Erased(PaceError):
+    """This turn id belongs to something that was erased; it is not recorded again. Fields: turn_id."""
+
+    code = "erased"
+    exit_code = 4
+
+
+class ResumeFixed(PaceError):
+    """`resume` is fixed with the first turn of a thread. Fields: stored, asked."""
+
+    code = "resume_fixed"
+    exit_code = 4
+
+
+class AppendFailed(PaceError):
+    """The turn was not stored; the cause is `__cause__`. Retry with the same turn id. Fields: turn_id, cause."""
+
+    code = "append_failed"
+    exit_code = 5
+    retryable = True
+
+
+class OutcomeUnknown(PaceError):
+    """The deadline passed before the outcome was known. Retry with the same turn id: it is stored once. Fields: turn_id."""
+
+    code = "outcome_unknown"
+    exit_code = 5
+    retryable = True
+
+
+class DeadlineExceeded(PaceError):
+    """A question was not answered in time; nothing was written by it. Fields: what, deadline_s."""
+
+    code = "deadline_exceeded"
+    exit_code = 5
+    retryable = True
+
+
+class PaceClosed(PaceError):
+    """This Pace is closed. Nothing was written."""
+
+    code = "closed"
+    exit_code = 5
+
+
+class CloseTimeout(PaceError):
+    """Not everything could be ended in time. Fields: culprits (what was still running), undurable."""
+
+    code = "close_timeout"
+    exit_code = 5
+
+
+class ModelNotAllowed(PaceError):
+    """The model's address is not on this machine and `allow_remote_model` is not set. Fields: url."""
+
+    code = "model_not_allowed"
+    exit_code = 2
+
+
+class ImportFailed(PaceError):
+    """A line of an import file that cannot be read. Lines before it are stored. Fields: file, line, reason."""
+
+    code = "import_failed"
+    exit_code = 3
+
+
+EXIT_CODES: dict[type[BaseException], int] = {LogInUse: 6, NotALog: 7, EventLogError: 5}
+"""Exit codes of the errors that come from elsewhere; the first matching class counts."""
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code of the command line for an error."""
+    if isinstance(error, PaceError):
+        return error.exit_code
+    return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)

@@ -1,0 +1,271 @@
+"""Every event of the product, in two halves: what was heard, what was decided.
+
+A batch in the log is one *input* followed by the *decisions* it caused. An input holds everything its decisions read
+(clock, raw model reply, prepared lengths and extracts), so decisions can be made again from the log alone; a decision
+never repeats what its input holds. `docs/events.md` is generated from this page.
+
+Fields are numbers, or `Text` (somebody's words: erasable, nothing folds over them), or `Code` (short identifiers that
+the program wrote). Names given to `@event` are stored and are for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+from eventlog import Code, Registry, Text
+from pace_actors.settings import ThreadSettings
+from pace_actors.values import (
+    Action,
+    ContextRef,
+    Covers,
+    EndReason,
+    Failure,
+    Finish,
+    LiveTurn,
+    Masked,
+    Microseconds,
+    RejectReason,
+    RequestedBy,
+    Struct,
+)
+
+REGISTRY = Registry()
+E_ = TypeVar("E_", bound="type[Heard] | type[Decided]")
+
+
+class Heard(Struct):
+    """An input: something that came from outside, with all that deciding about it will read."""
+
+
+class Decided(Struct):
+    """A decision: the outcome of a rule, caused by the input at the head of its batch."""
+
+
+def event(name: str) -> Callable[[E_], E_]:
+    """Register an event under the name that is stored."""
+
+    def register(struct: E_) -> E_:
+        REGISTRY.register(name, struct)
+        return struct
+
+    return register
+
+
+# === heard ============================================================================================================
+
+
+@event("TurnHeard")
+class TurnHeard(Heard):
+    """A user's words and the assistant's answer, redacted, with what `domain.prepare` made of them."""
+
+    at: Microseconds
+    at_given: bool = False
+    """Whether the caller said when it was; only then is `at` part of the turn's content."""
+    user: Text = ""
+    assistant: Text = ""
+    actions: tuple[Action, ...] = ()
+    channel: Text = ""
+    turn_id: Text = ""
+    context: ContextRef | None = None
+    """The context that this turn answers."""
+    chars: int = 0
+    """Characters that a model is given for this turn."""
+    user_extract: Text | None = None
+    """One line of the user's words; None: the words themselves are that line."""
+    assistant_extract: Text | None = None
+    extract_chars: int = 0
+    """Characters of both extracts."""
+    masked: tuple[Masked, ...] = ()
+    """What redaction took out."""
+    repaired: int = 0
+    """Half surrogate pairs that became U+FFFD."""
+    prepared: int = 0
+    """Version of the rules that prepared this input."""
+
+
+@event("AnswerArrived")
+class AnswerArrived(Heard):
+    """What came of one request for a summary: a text as the model gave it, or a failure."""
+
+    at: Microseconds
+    session: int
+    generation: int
+    version: int
+    failure: Failure | Literal[""] = ""
+    detail: Text = ""
+    """What a failure said, in at most 200 characters."""
+    model: Text = ""
+    """The model that the reply named."""
+    finish: Finish = "unknown"
+    latency_ms: int = 0
+    text: Text = ""
+    """The raw reply, redacted, at most 64 KiB; left out when the answer was fenced."""
+    chars: int = 0
+    """Characters of the raw reply."""
+    cleaned: Text | None = None
+    """The reply without thoughts, fences and blank lines; None: the raw text is clean."""
+    cleaned_chars: int = 0
+    sentence_ends: tuple[int, ...] = ()
+    """Offsets into the cleaned text behind each sentence; the last is its length."""
+    last_whole: bool = False
+    """Whether the last sentence ends like one."""
+    limit: int = 0
+    """Most characters that the summary may have."""
+    word_end: int = 0
+    """Offset of the last word end within `limit`."""
+    input_chars: int = 0
+    """Characters that the model was given."""
+    blank: bool = False
+    """Nothing but blanks, `null`, or a heading."""
+    echo: bool = False
+    """It repeats its instructions."""
+    refusal: bool = False
+    error_text: bool = False
+    """It is the text of an error."""
+    masked: tuple[Masked, ...] = ()
+    prepared: int = 0
+    splitter: Code = ""
+    """Name and version of the library that found the sentence ends."""
+
+
+@event("ClockRead")
+class ClockRead(Heard):
+    """The clock was read because a timer of an awake thread ran out."""
+
+    at: Microseconds
+    why: Literal["idle", "wait"]
+
+
+@event("ResetAsked")
+class ResetAsked(Heard):
+    """The user asked for a fresh start."""
+
+    at: Microseconds
+
+
+@event("SettingsChanged")
+class SettingsChanged(Heard):
+    """The thread's settings, all of them, as they are from here on."""
+
+    at: Microseconds
+    settings: ThreadSettings
+
+
+@event("WithdrawAsked")
+class WithdrawAsked(Heard):
+    """These turns are to be shown nowhere any more, because a fact was forgotten or they are to be erased."""
+
+    at: Microseconds
+    turns: tuple[int, ...]
+    live: tuple[LiveTurn, ...] = ()
+    """The turns of the live session that are displaced and not withdrawn, these included; read from the log, so that
+    coverage can begin again (T15)."""
+    fence: int = 0
+    """Position of the event that fenced them off; 0 where it was this one."""
+
+
+@event("EraseThreadAsked")
+class EraseThreadAsked(Heard):
+    """Nothing of this thread is to remain; its stream and its numbers go on."""
+
+    at: Microseconds
+
+
+# === decided ==========================================================================================================
+
+
+@event("TurnRecorded")
+class TurnRecorded(Decided):
+    """The turn got its number, for ever."""
+
+    turn: int
+    session: int
+
+
+@event("TurnsDisplaced")
+class TurnsDisplaced(Decided):
+    """All turns up to this one left the window and are pending: shown as extracts until a summary covers them."""
+
+    to: int
+
+
+@event("SummaryRequested")
+class SummaryRequested(Decided):
+    """A summary is wanted. Base text and turns are bound by this request, whatever is current when it is made."""
+
+    session: int
+    generation: int
+    version: int
+    base_version: int
+    """The accepted summary that it goes on from; 0: none."""
+    base_at: int = 0
+    """Stream version of the answer that holds the base text."""
+    covers: Covers
+    """The turns to fold in: from the end of the accepted summary as far as the bound allows."""
+    from_at: int
+    """Stream version of the first of these turns."""
+    by: RequestedBy = "model"
+
+
+@event("SummaryAccepted")
+class SummaryAccepted(Decided):
+    """The answer's cleaned text, up to this offset, is the summary now."""
+
+    chars: int
+
+
+@event("SummaryRejected")
+class SummaryRejected(Decided):
+    """The answer changes no text; the first rule that it failed is the reason (T13)."""
+
+    reason: RejectReason
+
+
+@event("SummaryInvalidated")
+class SummaryInvalidated(Decided):
+    """The summary had seen a withdrawn turn: it is dropped, a new generation begins, coverage starts over (T15)."""
+
+    version: int
+    """The accepted version that is dropped; 0: none was."""
+
+
+@event("TurnWithdrawn")
+class TurnWithdrawn(Decided):
+    """These turns are shown nowhere any more."""
+
+    turns: tuple[int, ...]
+
+
+@event("SessionEnded")
+class SessionEnded(Decided):
+    """The next turn starts a new session; until then none is live."""
+
+    reason: EndReason
+    due_at: Microseconds = 0
+    """When silence had lasted long enough, for `idle`."""
+
+
+@event("ThreadErased")
+class ThreadErased(Decided):
+    """Everything before is gone; the numbers go on from here. Itself never erased."""
+
+    session: int
+    generation: int
+    accepted_version: int
+    next_version: int
+    last_turn: int
+
+
+Input = TurnHeard | AnswerArrived | ClockRead | ResetAsked | SettingsChanged | WithdrawAsked | EraseThreadAsked
+Decision = (
+    TurnRecorded
+    | TurnsDisplaced
+    | SummaryRequested
+    | SummaryAccepted
+    | SummaryRejected
+    | SummaryInvalidated
+    | TurnWithdrawn
+    | SessionEnded
+    | ThreadErased
+)

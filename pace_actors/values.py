@@ -1,0 +1,173 @@
+"""Small immutable values that every part of the product speaks of."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import msgspec
+
+from eventlog import Code, Text
+from pace_actors.errors import InvalidInput
+
+Microseconds = int
+"""A moment: UTC microseconds since 1970."""
+
+SECOND: Microseconds = 1_000_000
+MINUTE: Microseconds = 60 * SECOND
+
+ID_BYTES_MAX = 250
+DEFAULT_USER = "default"
+THREAD_PREFIX = "thread/"
+
+Resume = Literal["within_idle", "always", "never"]
+EndReason = Literal["idle", "reset", "disabled"]
+RequestedBy = Literal["model", "extractive"]
+TransportFailure = Literal["timeout", "connection", "http_status", "malformed", "unavailable"]
+Failure = Literal["timeout", "connection", "http_status", "malformed", "unavailable", "refused", "fenced"]
+"""Why there is no text. `refused`: the server will not take this very input. `fenced`: nobody wants the answer any more."""
+
+RejectReason = Literal[
+    "session_ended",
+    "generation",
+    "duplicate",
+    "stale",
+    "timeout",
+    "connection",
+    "http_status",
+    "malformed",
+    "unavailable",
+    "refused",
+    "fenced",
+    "empty",
+    "cut_off",
+    "not_a_summary",
+]
+TRANSPORT_FAILURES: frozenset[str] = frozenset({"timeout", "connection", "http_status", "malformed", "unavailable"})
+TEXT_REASONS: frozenset[str] = frozenset({"refused", "empty", "cut_off", "not_a_summary"})
+FENCED_REASONS: frozenset[str] = frozenset({"session_ended", "generation", "duplicate"})
+Finish = Literal["stop", "length", "broken", "unknown"]
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all values: immutable; a field that holds its default takes no bytes. Defaults are for ever."""
+
+
+class ThreadKey(msgspec.Struct, frozen=True, order=True):
+    """Names one thread: whose it is, and which. Both are any text of 1–250 UTF-8 bytes: keys, never paths."""
+
+    user: str
+    thread: str
+
+    @classmethod
+    def of(cls, user: str, thread: str) -> Self:
+        """A checked key. Raises `InvalidInput`."""
+        for what, value in (("user", user), ("thread", thread)):
+            check_id(what, value)
+        return cls(user, thread)
+
+    @property
+    def stream(self) -> str:
+        """Name of the thread's stream: `thread/<user>/<thread>`, escaped as in a JSON pointer (RFC 6901)."""
+        return f"{THREAD_PREFIX}{_escape(self.user)}/{_escape(self.thread)}"
+
+    @classmethod
+    def of_stream(cls, stream: str) -> Self | None:
+        """The key of a stream's name, or None when the stream is no thread's."""
+        parts = stream.removeprefix(THREAD_PREFIX).split("/")
+        if not stream.startswith(THREAD_PREFIX) or len(parts) != 2:  # noqa: PLR2004 - user and thread
+            return None
+        return cls(_unescape(parts[0]), _unescape(parts[1]))
+
+
+def check_id(what: str, value: str) -> None:
+    """Raise `InvalidInput` unless `value` is text of 1 to 250 UTF-8 bytes."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} is text, not {type(value).__name__}", what=what)
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} holds half a surrogate pair, which has no UTF-8 form", what=what) from None
+    if not 1 <= size <= ID_BYTES_MAX:
+        raise InvalidInput(f"{what} has {size} UTF-8 bytes; 1 to {ID_BYTES_MAX} are possible", what=what, bytes=size)
+
+
+def _escape(part: str) -> str:
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+def _unescape(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+class Action(Struct):
+    """Something the assistant did within a turn. `arguments` is JSON text."""
+
+    name: Text = ""
+    arguments: Text = ""
+    outcome: Text = ""
+
+
+class Covers(msgspec.Struct, frozen=True):
+    """The turns first … last, both included, that a summary stands for or a request asks for."""
+
+    first: int
+    last: int
+
+    def __contains__(self, turn: object) -> bool:
+        return isinstance(turn, int) and self.first <= turn <= self.last
+
+
+class Version(msgspec.Struct, frozen=True, order=True):
+    """Version of a summary: generation, then number. Neither ever restarts."""
+
+    generation: int
+    number: int
+
+
+class Masked(msgspec.Struct, frozen=True):
+    """How many secrets of one kind redaction took out of an event."""
+
+    kind: Code
+    count: int
+
+
+class Score(msgspec.Struct, frozen=True):
+    """One recalled entry in a context: the position of its event, and its score in thousandths."""
+
+    position: int
+    score_milli: int
+
+
+class ContextRef(Struct):
+    """What a turn's answer was made of, small enough to ride in the turn (at most 1 KiB).
+
+    With the log alone, the context can be made again from `stream_version` and `now`, and compared by `hash`.
+    """
+
+    stream_version: int = 0
+    now: Microseconds = 0
+    hash: Code = ""
+    facts: tuple[int, ...] = ()
+    """Stream versions, in the user's stream, of the facts shown: at most 32."""
+    hits: tuple[Score, ...] = ()
+    """At most 32."""
+    more_facts: int = 0
+    more_hits: int = 0
+    left_out: tuple[Covers, ...] = ()
+    """Turns that the budget kept out, as ranges: at most 16, then `more_left_out` counts turns."""
+    more_left_out: int = 0
+
+
+class LiveTurn(Struct):
+    """One turn as coverage knows it. Numbers decide; the extract is only shown."""
+
+    turn: int
+    at: int
+    """Stream version of its `TurnHeard`."""
+    chars: int
+    extract_chars: int = 0
+    user_extract: Text | None = None
+    assistant_extract: Text | None = None
+
+
+JsonValue = Any
