@@ -1,4 +1,4 @@
-"""The verbs that every backend has. `eventlog.lmdb` is the default; `eventlog.memory` keeps the same promises in memory."""
+"""The verbs that every backend has: `eventlog.lmdb`, the default, and `eventlog.memory`, which keeps no files."""
 
 from __future__ import annotations
 
@@ -86,8 +86,10 @@ class EventLog(Protocol):
         snapshot: Snapshot | None = None,
         done: Done | None = None,
     ) -> Future[Appended]:
-        """The same without waiting. `done` is called on the committer's thread with the result or the error, in the
-        order of the appends; it must not block and not raise. The future holds the same. Bad arguments raise at once.
+        """Append without waiting.
+
+        `done` is called on the committer's thread with the result or the error, in the order of the appends; it must
+        not block and not raise. The future holds the same. Bad arguments raise at once, and so does `Overloaded`.
         """
         ...
 

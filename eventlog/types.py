@@ -202,12 +202,10 @@ class Registry:
         return NewEvent(name, payload, entry.version)
 
     def decode(self, stored: StoredEvent) -> Any:
-        """The struct of a stored event, brought up to today's version. Raises `UnknownType`, `NoUpcaster`, `BadRecord`."""
+        """The struct of a stored event, in today's version. Raises `UnknownType`, `NoUpcaster`, `BadRecord`."""
         entry = self._by_name.get(stored.type)
         if entry is None:
-            raise UnknownType(
-                type=stored.type, position=stored.position, stream=stored.stream, version=stored.version
-            )
+            raise UnknownType(type=stored.type, position=stored.position, stream=stored.stream, version=stored.version)
         try:
             if stored.type_version == entry.version:
                 return entry.decoder.decode(stored.payload)
@@ -260,27 +258,33 @@ def text_paths(struct: type[msgspec.Struct]) -> Sequence[str]:
 
 def _walk(info: msgspec.inspect.Type, path: str, found: list[str], inside: tuple[type, ...]) -> None:
     inspect = msgspec.inspect
-    if isinstance(info, inspect.Metadata):
-        mark = (info.extra or {}).get(_ERASABLE)
-        if mark is None:
-            _walk(info.type, path, found, inside)
-        elif mark:
+    if isinstance(info, inspect.Metadata) and (info.extra or {}).get(_ERASABLE) is not None:
+        if (info.extra or {})[_ERASABLE]:
             found.append(path)
-    elif isinstance(info, inspect.StrType | inspect.AnyType):
+        return
+    if isinstance(info, inspect.StrType | inspect.AnyType):
         raise InvalidArgument(f"the field {path!r} must be declared Text, Code or Literal", value=path)
-    elif isinstance(info, inspect.StructType):
+    if isinstance(info, inspect.StructType):
         if info.cls in inside:
             raise InvalidArgument(f"the field {path!r} contains itself", value=path)
-        for field in info.fields:
-            _walk(field.type, f"{path}.{field.encode_name}".lstrip("."), found, (*inside, info.cls))
-    elif isinstance(info, inspect.UnionType):
-        for member in info.types:
-            _walk(member, path, found, inside)
-    elif isinstance(info, inspect.CollectionType):
-        _walk(info.item_type, f"{path}[]", found, inside)
-    elif isinstance(info, inspect.TupleType):
-        for member in info.item_types:
-            _walk(member, f"{path}[]", found, inside)
-    elif isinstance(info, inspect.DictType):
-        _walk(info.key_type, f"{path}{{}}", found, inside)
-        _walk(info.value_type, f"{path}{{}}", found, inside)
+        inside = (*inside, info.cls)
+    for step, member in _members(info):
+        _walk(member, f"{path}{step}".lstrip("."), found, inside)
+
+
+def _members(info: msgspec.inspect.Type) -> list[tuple[str, msgspec.inspect.Type]]:
+    """What a type is made of, each with its step in a path."""
+    inspect = msgspec.inspect
+    if isinstance(info, inspect.Metadata):
+        return [("", info.type)]
+    if isinstance(info, inspect.StructType):
+        return [(f".{field.encode_name}", field.type) for field in info.fields]
+    if isinstance(info, inspect.UnionType):
+        return [("", member) for member in info.types]
+    if isinstance(info, inspect.CollectionType):
+        return [("[]", info.item_type)]
+    if isinstance(info, inspect.TupleType):
+        return [("[]", member) for member in info.item_types]
+    if isinstance(info, inspect.DictType):
+        return [("{}", info.key_type), ("{}", info.value_type)]
+    return []

@@ -1,0 +1,222 @@
+"""What may be appended: the limits, the encoding, and the decision on a key and an expectation, once for all backends.
+
+`prepare` runs in the caller's thread before anything is queued; `decide` runs where appends are put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from eventlog.errors import (
+    CheckpointBeyondHead,
+    CheckpointConflict,
+    EventLogError,
+    InvalidArgument,
+    KeyReused,
+    TooLarge,
+    WrongExpectedVersion,
+)
+from eventlog.types import (
+    BATCH_BYTES_MAX,
+    BATCH_EVENTS_MAX,
+    CORRELATION_BYTES_MAX,
+    DIGEST_BYTES_MAX,
+    EVENT_BYTES_MAX,
+    KEY_BYTES_MAX,
+    STREAM_NAME_BYTES_MAX,
+    TYPE_NAME_BYTES_MAX,
+    Appended,
+    Expect,
+    NewEvent,
+    Registry,
+    Snapshot,
+)
+
+CHECKPOINT_NAME_BYTES_MAX: Final = 256
+SNAPSHOT_BYTES_MAX: Final = 16 * 1024 * 1024
+SCHEMA_BYTES_MAX: Final = 256
+TYPE_VERSION_MAX: Final = 0xFFFF
+VERSION_MAX: Final = 0xFFFF_FFFF
+POSITION_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
+
+
+class Prepared:
+    """One batch, checked and encoded, on its way to the place that puts appends in order."""
+
+    __slots__ = ("bytes", "causation", "correlation", "digest", "events", "expect", "key", "snapshot", "stream")
+
+    def __init__(
+        self,
+        stream: str,
+        events: Sequence[NewEvent],
+        expect: Expect,
+        key: bytes | None,
+        digest: bytes,
+        correlation: bytes,
+        causation: int,
+        snapshot: Snapshot | None,
+        size: int,
+    ) -> None:
+        self.stream = stream
+        self.events = events
+        self.expect = expect
+        self.key = key
+        self.digest = digest
+        self.correlation = correlation
+        self.causation = causation
+        self.snapshot = snapshot
+        self.bytes = size
+
+
+class KnownKey(msgspec.Struct, frozen=True):
+    """A key that was appended before, and what came of it."""
+
+    first_position: int
+    count: int
+    digest: bytes
+    stream_version: int
+    """Version of the stream after that batch."""
+
+
+def prepare(
+    registry: Registry | None,
+    stream: str,
+    events: Sequence[Any],
+    expect: Expect,
+    key: bytes | None,
+    digest: bytes,
+    correlation: str,
+    causation: int,
+    snapshot: Snapshot | None,
+) -> Prepared:
+    """Check every limit and encode. Raises `InvalidArgument`, `TooLarge`, `UnknownType`; nothing was written then."""
+    check_stream(stream)
+    encoded = _encode(registry, events)
+    size = _check_events(encoded)
+    _check_expect(expect)
+    if key is not None:
+        check_key(key)
+    if len(digest) > DIGEST_BYTES_MAX:
+        raise TooLarge(bytes=len(digest), limit=DIGEST_BYTES_MAX)
+    correlated = utf8(correlation, 0, CORRELATION_BYTES_MAX, "a correlation id") if correlation else b""
+    if not 0 <= causation <= POSITION_MAX:
+        raise InvalidArgument("a causation id is a position", value=causation)
+    if snapshot is not None:
+        _check_snapshot(snapshot, expect, len(encoded))
+        size += len(snapshot.payload)
+    return Prepared(stream, encoded, expect, key, digest, correlated, causation, snapshot, size)
+
+
+def decide(item: Prepared, version: int, known: KnownKey | None) -> Appended | EventLogError | None:
+    """The answer to a batch, or None if it is to be written, behind a stream that is at `version`.
+
+    First the key, then the expectation: a second delivery gets its positions whatever it expected.
+    """
+    if known is not None:
+        if known.digest == item.digest:
+            return Appended(known.first_position, known.count, known.stream_version, True)
+        return KeyReused(stream=item.stream, first_position=known.first_position)
+    expect = item.expect
+    if expect in ("any", version):
+        fits = True
+    elif expect == "none":
+        fits = version == 0
+    else:
+        fits = expect == "exists" and version > 0
+    if not fits:
+        return WrongExpectedVersion(stream=item.stream, expected=expect, actual=version)
+    if version + len(item.events) > VERSION_MAX:
+        return TooLarge(f"a stream has at most {VERSION_MAX} events", stream=item.stream)
+    return None
+
+
+def utf8(text: str, least: int, most: int, what: str) -> bytes:
+    """The bytes of a text within its limits. Raises `InvalidArgument`, also for a lone surrogate."""
+    try:
+        encoded = text.encode()
+    except (UnicodeEncodeError, AttributeError) as error:
+        raise InvalidArgument(f"{what} is a text that can be written as UTF-8") from error
+    if not least <= len(encoded) <= most:
+        raise InvalidArgument(f"{what} has {least} to {most} UTF-8 bytes", bytes=len(encoded))
+    return encoded
+
+
+def check_stream(stream: str) -> bytes:
+    """The bytes of a stream's name. Raises `InvalidArgument`."""
+    return utf8(stream, 1, STREAM_NAME_BYTES_MAX, "a stream name")
+
+
+def check_key(key: object) -> None:
+    """Raises `InvalidArgument` for an idempotency key outside its limits."""
+    if not isinstance(key, bytes) or not 1 <= len(key) <= KEY_BYTES_MAX:
+        raise InvalidArgument(f"a key has 1 to {KEY_BYTES_MAX} bytes")
+
+
+def check_checkpoint(name: str) -> bytes:
+    """The bytes of a follower's name. Raises `InvalidArgument`."""
+    return utf8(name, 1, CHECKPOINT_NAME_BYTES_MAX, "a follower's name")
+
+
+def check_range(after: int, limit: int | None) -> None:
+    """Raises `InvalidArgument` for a start or a limit below zero."""
+    if after < 0 or (limit is not None and limit < 0):
+        raise InvalidArgument("a start and a limit are 0 or more", after=after, limit=limit)
+
+
+def compare_checkpoint(name: str, expected: int, position: int, actual: int, head: int) -> None:
+    """The rule of a checkpoint's move. Raises `CheckpointConflict`, `CheckpointBeyondHead`, `InvalidArgument`."""
+    if actual != expected:
+        raise CheckpointConflict(name=name, expected=expected, actual=actual)
+    if position < 0:
+        raise InvalidArgument("a checkpoint is a position", value=position)
+    if position > head:
+        raise CheckpointBeyondHead(name=name, checkpoint=position, head=head)
+
+
+def _encode(registry: Registry | None, events: Sequence[Any]) -> Sequence[NewEvent]:
+    if not 1 <= len(events) <= BATCH_EVENTS_MAX:
+        raise InvalidArgument(f"a batch has 1 to {BATCH_EVENTS_MAX} events", count=len(events))
+    if registry is not None:
+        return [registry.encode(event) for event in events]
+    for event in events:
+        if not isinstance(event, NewEvent):
+            raise InvalidArgument("a log without a registry takes NewEvent", value=type(event).__qualname__)
+    return tuple(events)
+
+
+def _check_events(events: Sequence[NewEvent]) -> int:
+    size = 0
+    for event in events:
+        length = len(event.payload)
+        if length > EVENT_BYTES_MAX:
+            raise TooLarge(bytes=length, limit=EVENT_BYTES_MAX)
+        if not 1 <= len(event.type) <= TYPE_NAME_BYTES_MAX or not event.type.isascii():
+            utf8(event.type, 1, TYPE_NAME_BYTES_MAX, "a type name")
+        if not 1 <= event.type_version <= TYPE_VERSION_MAX:
+            raise InvalidArgument(f"a type version is 1 to {TYPE_VERSION_MAX}", value=event.type_version)
+        size += length
+    if size > BATCH_BYTES_MAX:
+        raise TooLarge(bytes=size, limit=BATCH_BYTES_MAX)
+    return size
+
+
+def _check_expect(expect: Expect) -> None:
+    if isinstance(expect, int):
+        if not 0 <= expect <= VERSION_MAX:
+            raise InvalidArgument("an expected version is 0 or more", value=expect)
+    elif expect not in ("none", "exists", "any"):
+        raise InvalidArgument("expect is a version, 'none', 'exists' or 'any'", value=expect)
+
+
+def _check_snapshot(snapshot: Snapshot, expect: Expect, count: int) -> None:
+    base = 0 if expect == "none" else expect
+    if not isinstance(base, int):
+        raise InvalidArgument("a snapshot goes with a batch that expects an exact version", value=expect)
+    if not 1 <= snapshot.version <= base + count:
+        raise InvalidArgument("a snapshot is of a version that its stream has", value=snapshot.version)
+    if len(snapshot.payload) > SNAPSHOT_BYTES_MAX:
+        raise TooLarge(bytes=len(snapshot.payload), limit=SNAPSHOT_BYTES_MAX)
+    utf8(snapshot.schema, 0, SCHEMA_BYTES_MAX, "a snapshot's schema")

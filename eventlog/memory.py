@@ -1,0 +1,427 @@
+"""The verbs of a log in memory: for what must leave no trace, for tests, and as the fake disk of a simulation."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, Self
+
+from eventlog.admission import (
+    KnownKey,
+    Prepared,
+    check_checkpoint,
+    check_key,
+    check_range,
+    check_stream,
+    compare_checkpoint,
+    decide,
+    prepare,
+)
+from eventlog.errors import (
+    EventLogError,
+    LogClosed,
+    OutcomeUnknown,
+)
+from eventlog.log import Done, LogStats, OnBad
+from eventlog.types import Appended, Expect, Found, Registry, Snapshot, StoredEvent
+
+Clock = Callable[[], int]
+Outcome = Appended | EventLogError
+
+
+def wall_clock() -> int:
+    """UTC in microseconds."""
+    return time.time_ns() // 1000
+
+
+class _Store:
+    """What survives a crash."""
+
+    def __init__(self, log_id: str) -> None:
+        self.log_id = log_id
+        self.events: list[StoredEvent] = []
+        self.streams: dict[str, list[int]] = {}
+        self.keys: dict[tuple[str, bytes], KnownKey] = {}
+        self.snapshots: dict[str, Snapshot] = {}
+        self.checkpoints: dict[str, int] = {}
+
+
+class _Waiting:
+    __slots__ = ("done", "future", "item", "outcome")
+
+    def __init__(self, item: Prepared, done: Done | None) -> None:
+        self.item = item
+        self.done = done
+        self.outcome: Outcome | None = None
+        self.future: Future[Appended] = Future()
+        self.future.set_running_or_notify_cancel()
+
+
+class MemoryLog:
+    """An `EventLog` without a disk.
+
+    Every append commits at once. With `manual=True` it is the disk of a simulation: appends queue up, and nothing is
+    visible, durable or acknowledged until `commit`; `fail_next` makes appends fail there, `crash` loses the queue.
+
+    `clock` gives UTC microseconds, `log_id` fixes the name of the log (a simulation repeats itself). Thread-safe.
+    """
+
+    def __init__(
+        self,
+        types: Registry | None = None,
+        *,
+        clock: Clock | None = None,
+        manual: bool = False,
+        log_id: str | None = None,
+    ) -> None:
+        self._registry = types
+        self._clock = clock or wall_clock
+        self._manual = manual
+        self._store = _Store(log_id or secrets.token_hex(16))
+        self._lock = threading.Condition(threading.RLock())
+        self._queue: deque[_Waiting] = deque()
+        self._answers: deque[tuple[_Waiting | None, int]] = deque()
+        self._answering = False
+        self._bells: list[Callable[[int], None]] = []
+        self._failures: deque[EventLogError] = deque()
+        self._checkpoints: dict[str, int] = {}
+        self._closed = False
+        self._appends = self._commits = self._failed = 0
+
+    # --- identity -----------------------------------------------------------------------------------------------------
+    @property
+    def log_id(self) -> str:
+        """A random name given when the log was made."""
+        return self._store.log_id
+
+    @property
+    def registry(self) -> Registry | None:
+        """The types that this log encodes and decodes, if it has any."""
+        return self._registry
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+    def append(
+        self,
+        stream: str,
+        events: Sequence[Any],
+        *,
+        expect: Expect = "any",
+        key: bytes | None = None,
+        digest: bytes = b"",
+        correlation: str = "",
+        causation: int = 0,
+        snapshot: Snapshot | None = None,
+        timeout_s: float = 10.0,
+    ) -> Appended:
+        """See `EventLog.append`. With `manual=True` it waits for a `commit` by another thread."""
+        waiting = _Waiting(
+            prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot), None
+        )
+        self._submit(waiting)
+        with self._lock:
+            self._lock.wait_for(lambda: waiting.outcome is not None, timeout_s)
+        if waiting.outcome is None:
+            raise OutcomeUnknown(stream=stream, timeout_s=timeout_s)
+        if isinstance(waiting.outcome, EventLogError):
+            raise waiting.outcome
+        return waiting.outcome
+
+    def append_nowait(
+        self,
+        stream: str,
+        events: Sequence[Any],
+        *,
+        expect: Expect = "any",
+        key: bytes | None = None,
+        digest: bytes = b"",
+        correlation: str = "",
+        causation: int = 0,
+        snapshot: Snapshot | None = None,
+        done: Done | None = None,
+    ) -> Future[Appended]:
+        """See `EventLog.append_nowait`. `done` is called by the thread that commits, in the order of the appends."""
+        waiting = _Waiting(
+            prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot), done
+        )
+        self._submit(waiting)
+        return waiting.future
+
+    def _submit(self, waiting: _Waiting) -> None:
+        with self._lock:
+            self._check_open()
+            self._queue.append(waiting)
+            if not self._manual:
+                self._commit_queued(len(self._queue))
+        self._answer()
+
+    def _commit_queued(self, count: int) -> None:
+        """Decide and store the first `count` queued appends. Called with the lock held."""
+        before = len(self._store.events)
+        for _ in range(count):
+            waiting = self._queue.popleft()
+            waiting.outcome = self._failures.popleft() if self._failures else self._store_one(waiting.item)
+            if isinstance(waiting.outcome, EventLogError):
+                self._failed += 1
+            self._answers.append((waiting, 0))
+        self._store.checkpoints = dict(self._checkpoints)
+        if len(self._store.events) > before:
+            self._commits += 1
+            self._answers.append((None, len(self._store.events)))
+        self._lock.notify_all()
+
+    def _store_one(self, item: Prepared) -> Outcome:
+        store = self._store
+        version = len(store.streams.get(item.stream, ()))
+        known = store.keys.get((item.stream, item.key)) if item.key is not None else None
+        answer = decide(item, version, known)
+        if answer is not None:
+            return answer
+        first, count, now = len(store.events) + 1, len(item.events), self._clock()
+        correlation = item.correlation.decode()
+        positions = store.streams.setdefault(item.stream, [])
+        for place, event in enumerate(item.events):
+            store.events.append(
+                StoredEvent(
+                    first + place, item.stream, version + place + 1, place, count, event.type, event.type_version, now,
+                    correlation, item.causation, event.payload,
+                )
+            )  # fmt: skip
+            positions.append(first + place)
+        if item.key is not None:
+            store.keys[item.stream, bytes(item.key)] = KnownKey(first, count, item.digest, version + count)
+        if item.snapshot is not None:
+            store.snapshots[item.stream] = item.snapshot
+        self._appends += 1
+        return Appended(first, count, version + count)
+
+    def _answer(self) -> None:
+        """Call callbacks and bells in order, outside the lock, one thread at a time."""
+        with self._lock:
+            if self._answering:
+                return
+            self._answering = True
+        while True:
+            with self._lock:
+                if not self._answers:
+                    self._answering = False
+                    return
+                waiting, head = self._answers.popleft()
+                bells = tuple(self._bells)
+            if waiting is None:
+                for bell in bells:
+                    bell(head)
+                continue
+            outcome = waiting.outcome
+            assert outcome is not None
+            if isinstance(outcome, EventLogError):
+                waiting.future.set_exception(outcome)
+            else:
+                waiting.future.set_result(outcome)
+            if waiting.done is not None:
+                waiting.done(outcome)
+
+    # --- the disk of a simulation -------------------------------------------------------------------------------------
+    def commit(self, n: int | None = None) -> int:
+        """Make the first `n` queued appends durable (all without a number), answer them, ring the bells.
+
+        Returns how many were answered. Set checkpoints become durable with it.
+        """
+        with self._lock:
+            self._check_open()
+            count = len(self._queue) if n is None else min(n, len(self._queue))
+            self._commit_queued(count)
+        self._answer()
+        return count
+
+    def fail_next(self, error: EventLogError, count: int = 1) -> None:
+        """Make the next `count` appends fail with `error` when they are committed; nothing of them is stored."""
+        with self._lock:
+            self._failures.extend([error] * count)
+
+    def crash(self) -> MemoryLog:
+        """Lose what is queued without an answer, and open what was durable again. This handle is closed by it."""
+        with self._lock:
+            self._closed = True
+            self._queue.clear()
+            self._answers.clear()
+            self._bells.clear()
+            self._lock.notify_all()
+            opened = MemoryLog(self._registry, clock=self._clock, manual=self._manual, log_id=self.log_id)
+            opened._store = self._store
+            opened._checkpoints = dict(self._store.checkpoints)
+        return opened
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+    def read(
+        self,
+        stream: str,
+        after: int = 0,
+        limit: int | None = None,
+        *,
+        backwards: bool = False,
+        on_bad: OnBad = "stop",  # noqa: ARG002 - nothing is damaged here
+    ) -> Iterator[StoredEvent]:
+        """See `EventLog.read`. The end is the one at the call."""
+        check_range(after, limit)
+        check_stream(stream)
+        with self._lock:
+            self._check_open()
+            positions = self._store.streams.get(stream, ())[after:]
+            if backwards:
+                positions = positions[::-1]
+            events = self._store.events
+            return iter([events[position - 1] for position in positions[:limit]])
+
+    def read_all(
+        self,
+        after: int = 0,
+        types: frozenset[str] | None = None,
+        limit: int | None = None,
+        *,
+        on_bad: OnBad = "stop",  # noqa: ARG002 - nothing is damaged here
+    ) -> Iterator[StoredEvent]:
+        """See `EventLog.read_all`. The end is the one at the call."""
+        check_range(after, limit)
+        with self._lock:
+            self._check_open()
+            end = len(self._store.events)
+        return self._read_all(after, end, types, limit)
+
+    def _read_all(self, after: int, end: int, types: frozenset[str] | None, limit: int | None) -> Iterator[StoredEvent]:
+        events, left = self._store.events, limit
+        for index in range(after, end):
+            if left == 0:
+                return
+            event = events[index]
+            if types is None or event.type in types:
+                left = None if left is None else left - 1
+                yield event
+
+    def event_at(self, position: int) -> StoredEvent | None:
+        """The event at a position, or None beyond the end."""
+        with self._lock:
+            self._check_open()
+            return self._store.events[position - 1] if 1 <= position <= len(self._store.events) else None
+
+    def head(self) -> int:
+        """Position of the last durable event; 0 for an empty log."""
+        with self._lock:
+            self._check_open()
+            return len(self._store.events)
+
+    def stream_version(self, stream: str) -> int:
+        """Version of the last durable event of a stream; 0 for one that does not exist."""
+        check_stream(stream)
+        with self._lock:
+            self._check_open()
+            return len(self._store.streams.get(stream, ()))
+
+    def streams(self, prefix: str = "") -> Iterator[str]:
+        """Names of the streams that begin with `prefix`, in the order of their first event."""
+        with self._lock:
+            self._check_open()
+            return iter([name for name in self._store.streams if name.startswith(prefix)])
+
+    def find(self, stream: str, key: bytes) -> Found | None:
+        """Where a key was appended."""
+        check_stream(stream)
+        check_key(key)
+        with self._lock:
+            self._check_open()
+            known = self._store.keys.get((stream, key))
+        return None if known is None else Found(known.first_position, known.count, known.digest)
+
+    # --- followers and snapshots --------------------------------------------------------------------------------------
+    def checkpoint(self, name: str) -> int:
+        """Position up to which the follower of that name has done its work; 0 for a new one."""
+        check_checkpoint(name)
+        with self._lock:
+            self._check_open()
+            return self._checkpoints.get(name, 0)
+
+    def set_checkpoint(self, name: str, expected: int, position: int) -> None:
+        """Move a checkpoint by compare-and-set. Raises `CheckpointConflict`, `CheckpointBeyondHead`."""
+        check_checkpoint(name)
+        with self._lock:
+            self._check_open()
+            compare_checkpoint(name, expected, position, self._checkpoints.get(name, 0), len(self._store.events))
+            self._checkpoints[name] = position
+            if not self._manual:
+                self._store.checkpoints[name] = position
+
+    def load_snapshot(self, stream: str) -> Snapshot | None:
+        """The latest snapshot of a stream, or None."""
+        check_stream(stream)
+        with self._lock:
+            self._check_open()
+            return self._store.snapshots.get(stream)
+
+    # --- waiting and the end ------------------------------------------------------------------------------------------
+    def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:
+        """Call `bell(head)` after each commit; returns the way to stop that."""
+        with self._lock:
+            self._check_open()
+            self._bells.append(bell)
+
+        def stop() -> None:
+            with self._lock:
+                if bell in self._bells:
+                    self._bells.remove(bell)
+
+        return stop
+
+    def wait_for(self, position: int, timeout_s: float) -> bool:
+        """Wait until the log has reached a position; False when the time is over. Raises `LogClosed`."""
+        with self._lock:
+            self._check_open()
+            self._lock.wait_for(lambda: self._closed or len(self._store.events) >= position, timeout_s)
+            self._check_open()
+            return len(self._store.events) >= position
+
+    def flush(self, timeout_s: float = 10.0) -> None:
+        """With `manual=True`: wait until another thread has committed what is queued now. Raises `OutcomeUnknown`."""
+        with self._lock:
+            self._check_open()
+            last = self._queue[-1] if self._queue else None
+            if last is not None and not self._lock.wait_for(lambda: last.outcome is not None, timeout_s):
+                raise OutcomeUnknown(timeout_s=timeout_s)
+
+    def stats(self) -> LogStats:
+        """Figures of this log."""
+        with self._lock:
+            self._check_open()
+            return LogStats(
+                log_id=self.log_id,
+                head=len(self._store.events),
+                streams=len(self._store.streams),
+                queued=len(self._queue),
+                appends=self._appends,
+                commits=self._commits,
+                failures=self._failed,
+                bytes_on_disk=0,
+                commit_ms_last=0.0,
+            )
+
+    def close(self, timeout_s: float = 10.0) -> None:  # noqa: ARG002 - nothing is waited for
+        """Commit what is queued, then close. Closing twice is harmless."""
+        with self._lock:
+            if self._closed:
+                return
+            self._commit_queued(len(self._queue))
+            self._closed = True
+            self._lock.notify_all()
+        self._answer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogClosed
