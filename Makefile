@@ -1,0 +1,63 @@
+# Needs make and Python 3.11 or newer; everything else goes into .venv, at the versions that constraints.txt names.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+WORKERS ?= 2
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types bench soak fuzz docs clean
+
+help:  ## list what can be made
+	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+	@echo
+	@echo "  PYTHON=python3.12 chooses the interpreter of a new $(VENV); ARGS='...' goes to the command that is run."
+
+demo: $(VENV)/.runtime  ## a conversation, its facts, a crash and a replay, in a minute and without a model
+	$(BIN)/pace demo $(ARGS)
+
+test: $(VENV)/.test  ## every test except soaks; ARGS='-k words' chooses, WORKERS=0 runs in one process
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not soak" $(ARGS)
+
+lint: $(VENV)/.test  ## style, and whether the formatter would change anything
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.test  ## put style right where a program can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.test  ## the strict type checker, over packages, tests and bench
+	$(BIN)/python -m mypy
+
+bench: $(VENV)/.test  ## every bench, each beside its floor; ARGS=--publish writes bench/results
+	$(BIN)/python -m bench $(ARGS)
+
+soak: $(VENV)/.test  ## the long runs, one after the other
+	$(BIN)/python -m pytest -m soak $(ARGS)
+
+fuzz: $(VENV)/.test  ## the property tests with many more examples and a new seed each time
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not soak" --hypothesis-profile fuzz tests $(ARGS)
+
+docs: $(VENV)/.test  ## write again what is generated: pages in docs/, tables in README.md
+	@for page in docs/*.py; do [ ! -e "$$page" ] || $(BIN)/python "$$page" $(ARGS) || exit 1; done
+	$(BIN)/python -m bench.tables
+
+clean:  ## remove .venv and everything that tools left behind
+	rm -rf $(VENV) build dist bench/out .pytest_cache .hypothesis .mypy_cache .ruff_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "pace-actors needs Python 3.11 or newer, and '$(PYTHON)' is not. Try: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.runtime
+	$(PIP) --editable '.[test,bench]'
+	@touch $@
