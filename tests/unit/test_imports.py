@@ -1,0 +1,35 @@
+"""What an import loads: a fresh interpreter imports one package and lists the modules that came with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = frozenset({"click", "httpx", "numpy", "pykka", "rich", "sentencex", "tantivy"})
+
+
+def loaded_by(package: str) -> set[str]:
+    """Top-level modules that an import of `package` brings into a fresh interpreter."""
+    code = f"import sys; before = set(sys.modules); import {package}; print(*(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+@pytest.mark.parametrize(
+    ("package", "absent"),
+    [
+        ("eventlog", HEAVY | {"pace_actors", "structlog"}),
+        ("pace_actors", {"click", "httpx", "numpy", "rich", "tantivy"}),
+    ],
+)
+def test_an_import_is_light(package: str, absent: frozenset[str]) -> None:
+    loaded = loaded_by(package)
+    assert package in loaded
+    assert not loaded & absent
+
+
+def test_what_an_import_loads_is_seen() -> None:
+    assert {"http", "email"} <= loaded_by("http.client")
