@@ -128,7 +128,9 @@ def test_a_read_transaction_is_allowed() -> None:
     assert rules.write_transactions({"eventlog/erase.py": "env.begin()\nenv.begin(db, write=False)"}) == []
 
 
-@pytest.mark.parametrize(X)
+@pytest.mark.parametrize(
+    "line", ["@event(NAME)\nclass A: ...", "@event()\nclass A: ...", "REGISTRY.register(A.__name__, A)"]
+)
 def test_a_name_that_is_not_a_literal_is_found(line: str) -> None:
     names, found = rules.event_names({"pace_actors/events.py": line + "\n@event('B')\nclass B: ..."})
     assert (names, len(found)) == (["B"], 1)
