@@ -95,6 +95,8 @@ class AnswerArrived(Heard):
     failure: Failure | Literal[""] = ""
     detail: Text = ""
     """What a failure said, in at most 200 characters."""
+    by: RequestedBy = "model"
+    """Who made the text: a model, or the extractive summariser, which is not judged as one (T14)."""
     model: Text = ""
     """The model that the reply named."""
     finish: Finish = "unknown"

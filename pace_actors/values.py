@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import msgspec
 
@@ -22,7 +22,6 @@ THREAD_PREFIX = "thread/"
 Resume = Literal["within_idle", "always", "never"]
 EndReason = Literal["idle", "reset", "disabled"]
 RequestedBy = Literal["model", "extractive"]
-TransportFailure = Literal["timeout", "connection", "http_status", "malformed", "unavailable"]
 Failure = Literal["timeout", "connection", "http_status", "malformed", "unavailable", "refused", "fenced"]
 """Why there is no text. `refused`: the server will not take this very input. `fenced`: nobody wants the answer any more."""
 
@@ -42,7 +41,9 @@ RejectReason = Literal[
     "cut_off",
     "not_a_summary",
 ]
-TRANSPORT_FAILURES: frozenset[str] = frozenset({"timeout", "connection", "http_status", "malformed", "unavailable"})
+TRANSPORT_FAILURES: frozenset[str] = frozenset(
+    {"timeout", "connection", "http_status", "malformed", "unavailable", "fenced"}
+)
 TEXT_REASONS: frozenset[str] = frozenset({"refused", "empty", "cut_off", "not_a_summary"})
 FENCED_REASONS: frozenset[str] = frozenset({"session_ended", "generation", "duplicate"})
 Finish = Literal["stop", "length", "broken", "unknown"]
@@ -169,5 +170,3 @@ class LiveTurn(Struct):
     user_extract: Text | None = None
     assistant_extract: Text | None = None
 
-
-JsonValue = Any

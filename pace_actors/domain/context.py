@@ -1,0 +1,297 @@
+"""What the planner sees: a pure function of (state, settings, now), within a budget of characters (T19–T22)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+
+from pace_actors.domain.escaping import escape_block, one_line
+from pace_actors.domain.extracts import cut_at_sentence, cut_at_word
+from pace_actors.domain.state import ThreadState, WindowTurn
+from pace_actors.domain.thread import as_if
+from pace_actors.settings import ThreadSettings
+from pace_actors.values import Action, ContextRef, Covers, LiveTurn, Microseconds, ThreadKey, Version
+
+NO_WORDS = "(no words)"
+CUT_MARK = " […]"
+OPEN_TAG = "<conversation_so_far>"
+CLOSE_TAG = "</conversation_so_far>"
+NOT_YET_SUMMARISED = "Not yet summarised:"
+LEFT_OUT_RANGES_MAX = 16
+Message = dict[str, str]
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """One turn as two messages."""
+
+    turn: int
+    user: str
+    assistant: str
+
+    @property
+    def chars(self) -> int:
+        """Characters of both messages."""
+        return len(self.user) + len(self.assistant)
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a context was made of."""
+
+    thread: ThreadKey
+    stream_version: int
+    now: Microseconds
+    hash: str
+    """32 hex digits over everything but the caller's system text and the current text."""
+    session: int
+    """The live session; 0: none is."""
+    covers: Covers | None
+    """Turns that the summary stands for."""
+    summary_version: Version | None
+    pending: tuple[int, ...]
+    """Turns shown as extracts."""
+    window: tuple[int, ...]
+    """Turns shown word for word."""
+    left_out: tuple[Covers, ...]
+    """Turns that the budget kept out."""
+    not_durable: tuple[int, ...] = ()
+    """Turns shown whose append is still under way."""
+    late: tuple[str, ...] = ()
+    """Parts that did not answer in time and are missing."""
+    chars: int = 0
+    """Characters that the thread added."""
+
+    @property
+    def ref(self) -> ContextRef:
+        """The part that rides in the turn which this context leads to (at most 1 KiB)."""
+        shown, more = self.left_out[:LEFT_OUT_RANGES_MAX], self.left_out[LEFT_OUT_RANGES_MAX:]
+        return ContextRef(
+            stream_version=self.stream_version,
+            now=self.now,
+            hash=self.hash,
+            left_out=shown,
+            more_left_out=sum(covers.last - covers.first + 1 for covers in more),
+        )
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What the planner sees. Immutable; same state, same `now`, same zone: same bytes.
+
+    `system` is our part of the system text, `window` the turns as (user, assistant) pairs, `summary` the summary as it
+    is shown. `messages()` gives all of it in the order of a chat request.
+    """
+
+    system: str
+    window: tuple[Pair, ...]
+    summary: str
+    user_text: str | None
+    receipt: Receipt
+
+    def messages(self, system: str = "") -> list[Message]:
+        """Chat messages: the caller's system text and ours, the window, and the current text as the last message."""
+        text = "\n\n".join(part for part in (system, self.system) if part)
+        messages = [{"role": "system", "content": text}] if text else []
+        for pair in self.window:
+            messages.append({"role": "user", "content": pair.user})
+            messages.append({"role": "assistant", "content": pair.assistant})
+        if self.user_text is not None:
+            messages.append({"role": "user", "content": self.user_text})
+        return messages
+
+
+def assemble(
+    key: ThreadKey,
+    state: ThreadState,
+    *,
+    now: Microseconds,
+    settings: ThreadSettings | None = None,
+    user_text: str | None = None,
+    identity: str = "",
+    durable_version: int | None = None,
+) -> Context:
+    """Make the context of a thread. `settings` that are not written yet count; `durable_version` names what is durable.
+
+    Never raises for any state, and never splits a pair (T21).
+    """
+    shown = as_if(state, settings or state.settings, now)
+    plan = _plan(shown)
+    system = "\n\n".join(part for part in (identity, plan.block) if part)
+    turns = {turn.turn: turn.live.at for turn in shown.window} | {turn.turn: turn.at for turn in shown.pending}
+    window = tuple(pair.turn for pair in plan.window)
+    durable = state.version if durable_version is None else durable_version
+    receipt = Receipt(
+        thread=key,
+        stream_version=state.version,
+        now=now,
+        hash=_hash(plan.block, plan.window),
+        session=shown.session if shown.live else 0,
+        covers=shown.covers if plan.summary else None,
+        summary_version=shown.summary.version if shown.summary and plan.summary else None,
+        pending=plan.pending,
+        window=window,
+        left_out=plan.left_out,
+        not_durable=tuple(turn for turn in (*plan.pending, *window) if turns[turn] > durable),
+        chars=len(plan.block) + sum(pair.chars for pair in plan.window),
+    )
+    return Context(system=system, window=plan.window, summary=plan.summary, user_text=user_text, receipt=receipt)
+
+
+def nothing_known(key: ThreadKey, now: Microseconds, user_text: str | None, identity: str, late: str) -> Context:
+    """The context when the thread itself did not answer in time: only the current text, and the reason."""
+    receipt = Receipt(
+        thread=key,
+        stream_version=0,
+        now=now,
+        hash=_hash("", ()),
+        session=0,
+        covers=None,
+        summary_version=None,
+        pending=(),
+        window=(),
+        left_out=(),
+        late=(late,),
+    )
+    return Context(system=identity, window=(), summary="", user_text=user_text, receipt=receipt)
+
+
+def pair_of(turn: WindowTurn, extract_chars: int) -> Pair:
+    """A window turn as it goes out: texts as stored, actions behind the assistant's, one line each (T20)."""
+    lines = [turn.assistant] if turn.assistant else []
+    lines += [action_line(action, extract_chars) for action in turn.actions]
+    return Pair(turn.turn, turn.user or NO_WORDS, "\n".join(lines) or NO_WORDS)
+
+
+def action_line(action: Action, chars: int) -> str:
+    """One action on one line: `[name: outcome]`."""
+    words = f"{action.name}: {action.outcome}" if action.outcome else action.name
+    return f"[{cut_at_word(one_line(words), chars)}]"
+
+
+def extract_lines(turn: LiveTurn) -> str | None:
+    """The one-line extracts of a turn, or None when only the log still holds them (T19)."""
+    if turn.user_extract is None and turn.assistant_extract is None:
+        return None
+    user = f"User: {escape_block(one_line(turn.user_extract))}" if turn.user_extract else ""
+    assistant = f"Assistant: {escape_block(one_line(turn.assistant_extract))}" if turn.assistant_extract else ""
+    return "\n".join(line for line in (user, assistant) if line) or f"User: {NO_WORDS}"
+
+
+def left_out_mark(ranges: Sequence[Covers]) -> str:
+    """The one mark that names the turns which are not shown."""
+    names = (str(r.first) if r.first == r.last else f"{r.first}–{r.last}" for r in ranges)
+    return f"[left out for length: turns {', '.join(names)}]"
+
+
+# --- the budget -------------------------------------------------------------------------------------------------------
+
+
+class _Plan(NamedTuple):
+    block: str
+    summary: str
+    pending: tuple[int, ...]
+    window: tuple[Pair, ...]
+    left_out: tuple[Covers, ...]
+
+
+def _plan(state: ThreadState) -> _Plan:
+    """First as if everything fitted; if it does not, again with room kept for the mark."""
+    plan = _fill(state, reserve=0)
+    if not plan.left_out:
+        return plan
+    longest = 10 ** len(str(state.last_turn)) - 1
+    return _fill(state, reserve=len(left_out_mark([Covers(longest, longest)] * 3)) + 1)
+
+
+def _fill(state: ThreadState, reserve: int) -> _Plan:
+    """Newest turn, summary, window newest first, extracts newest first (T21). What is left is spent in that order."""
+    has_block = bool(state.summary or state.pending or reserve)
+    room = state.settings.context_chars - reserve - (len(OPEN_TAG) + len(CLOSE_TAG) + 2 if has_block else 0)
+    pairs = [pair_of(turn, state.settings.extract_chars) for turn in state.window]
+    window: list[Pair] = []
+    if pairs:
+        window.append(_cut_pair(pairs.pop(), room))
+        room -= window[0].chars
+    summary = _summary_within(state, room - 1)
+    room -= len(summary) + 1 if summary else 0
+    while pairs and pairs[-1].chars <= room:
+        room -= pairs[-1].chars
+        window.insert(0, pairs.pop())
+    extracts, shown = _extracts_within(state.pending, room)
+    left_out: list[Covers] = []
+    if state.summary and not summary:
+        left_out.append(Covers(state.first_turn, state.covered))
+    left_out += _ranges([turn.turn for turn in state.pending if turn.turn not in shown])
+    left_out += _ranges([pair.turn for pair in pairs])
+    return _Plan(_block(summary, extracts, left_out), summary, shown, tuple(window), _merged(left_out))
+
+
+def _summary_within(state: ThreadState, room: int) -> str:
+    if state.summary is None or room <= 0:
+        return ""
+    text = escape_block(state.summary.text)
+    return text if len(text) <= room else cut_at_sentence(text, room, CUT_MARK)
+
+
+def _extracts_within(pending: tuple[LiveTurn, ...], room: int) -> tuple[list[str], tuple[int, ...]]:
+    room -= len(NOT_YET_SUMMARISED) + 1
+    lines: list[str] = []
+    shown: list[int] = []
+    for turn in reversed(pending):
+        extract = extract_lines(turn)
+        if extract is None or len(extract) + 1 > room:
+            break
+        room -= len(extract) + 1
+        lines.insert(0, extract)
+        shown.insert(0, turn.turn)
+    return lines, tuple(shown)
+
+
+def _block(summary: str, extracts: list[str], left_out: list[Covers]) -> str:
+    parts = [summary] if summary else []
+    if left_out:
+        parts.append(left_out_mark(_merged(left_out)))
+    if extracts:
+        parts += [NOT_YET_SUMMARISED, *extracts]
+    return "\n".join([OPEN_TAG, *parts, CLOSE_TAG]) if parts else ""
+
+
+def _cut_pair(pair: Pair, room: int) -> Pair:
+    """Both messages cut, never one dropped: the shorter keeps its words, the longer gets what is left."""
+    if pair.chars <= room:
+        return pair
+    half = room // 2
+    user_room = max(half, room - len(pair.assistant))
+    user = _cut(pair.user, user_room)
+    return Pair(pair.turn, user, _cut(pair.assistant, room - len(user)))
+
+
+def _cut(text: str, room: int) -> str:
+    if len(text) <= room:
+        return text
+    return cut_at_word(text, room - len(CUT_MARK), mark="") + CUT_MARK
+
+
+def _ranges(turns: Sequence[int]) -> list[Covers]:
+    """The numbers as one range: what lies between them was withdrawn, and is not shown either."""
+    return [Covers(turns[0], turns[-1])] if turns else []
+
+
+def _merged(ranges: Sequence[Covers]) -> tuple[Covers, ...]:
+    merged: list[Covers] = []
+    for covers in ranges:
+        if merged and covers.first <= merged[-1].last + 1:
+            merged[-1] = Covers(merged[-1].first, covers.last)
+        else:
+            merged.append(covers)
+    return tuple(merged)
+
+
+def _hash(block: str, window: Sequence[Pair]) -> str:
+    digest = blake2b(digest_size=16)
+    for text in (block, *(part for pair in window for part in (pair.user, pair.assistant))):
+        raw = text.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "big"))
+        digest.update(raw)
+    return digest.hexdigest()

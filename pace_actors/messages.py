@@ -1,0 +1,177 @@
+"""Every message between actors. A message that wants an answer is asked; its reply is given once, perhaps later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from eventlog import Appended, EventLogError
+from pace_actors.domain.state import ThreadState
+from pace_actors.events import SummaryRequested
+from pace_actors.settings import ThreadSettings
+from pace_actors.values import ContextRef, Failure, Finish, Microseconds, RequestedBy, ThreadKey
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all messages."""
+
+
+# --- to a ThreadActor ---------------------------------------------------------------------------------------------------
+
+
+class RecordTurn(Message):
+    """Record a turn; answered with `Recorded` when it is durable, or with a typed error."""
+
+    user: str
+    assistant: str
+    actions: Sequence[Any] = ()
+    channel: str = ""
+    at: Microseconds
+    at_given: bool = False
+    turn_id: str
+    own_id: bool = False
+    """Whether we made the id: then it cannot be known yet."""
+    context: ContextRef | None = None
+    correlation: str = ""
+
+
+class ViewThread(Message):
+    """Answered with `ThreadView`. Writes nothing."""
+
+
+class ResetThread(Message):
+    """End the session; answered with `Done`."""
+
+    at: Microseconds
+
+
+class ChangeSettings(Message):
+    """Change settings of the thread; answered with `Done`. Already checked against their ranges."""
+
+    at: Microseconds
+    changes: Mapping[str, Any]
+
+
+class WithdrawTurns(Message):
+    """Show these turns nowhere any more; answered with `Withdrawn`."""
+
+    at: Microseconds
+    turns: tuple[int, ...]
+    fence: int = 0
+
+
+class EraseThread(Message):
+    """End everything of this thread; answered with `Done`."""
+
+    at: Microseconds
+
+
+class DeliverAnswer(Message):
+    """What came of a request for a summary. Told, and told again until its decision is in the log."""
+
+    request: SummaryRequested
+    text: str | None = None
+    by: RequestedBy = "model"
+    failure: Failure | Literal[""] = ""
+    detail: str = ""
+    model: str = ""
+    finish: Finish = "unknown"
+    latency_ms: int = 0
+    input_chars: int = 0
+    correlation: str = ""
+    causation: int = 0
+
+
+class AppendEnded(Message):
+    """The log's answer to an append of this actor."""
+
+    incarnation: int
+    number: int
+    outcome: Appended | EventLogError
+
+
+class TimerOver(Message):
+    """A timer of this actor ran out."""
+
+    timer: Literal["idle", "wait", "redeliver", "deadline", "sleep"]
+    about: Any = None
+
+
+# --- to the SummarizerActor ---------------------------------------------------------------------------------------------
+
+
+class LogGrew(Message):
+    """The log's bell: there may be something to read."""
+
+
+class FoldEnded(Message):
+    """A model call came to its end."""
+
+    stream: str
+    version: int
+    answer: DeliverAnswer
+
+
+class WaitIdle(Message):
+    """Answered with the position read, when every request up to `position` has its decision."""
+
+    position: int
+
+
+class ViewSummariser(Message):
+    """Answered with `SummariserView`."""
+
+
+# --- answers ------------------------------------------------------------------------------------------------------------
+
+
+class Recorded(Message):
+    """The outcome of `record`. With `stored` false nothing was written, for `reason`."""
+
+    turn: int
+    session: int
+    turn_id: str
+    stream_version: int = 0
+    """Stream version of the thread after the turn's batch."""
+    position: int = 0
+    known: bool = False
+    """Whether this turn id had been recorded before: this is its first outcome again."""
+    stored: bool = True
+    reason: Literal["", "disabled"] = ""
+
+
+class ThreadView(Message):
+    """A thread as its actor knows it."""
+
+    key: ThreadKey
+    state: ThreadState
+    """With everything that is on its way to the log."""
+    settings: ThreadSettings
+    """As they will be with the next write."""
+    durable_version: int
+
+
+class Done(Message):
+    """The outcome of a command; `changed` is false when there was nothing to do."""
+
+    changed: bool
+    stream_version: int
+
+
+class Withdrawn(Message):
+    """Which turns were really withdrawn."""
+
+    turns: tuple[int, ...]
+
+
+class SummariserView(Message):
+    """Figures of the summariser."""
+
+    position: int
+    waiting: int
+    running: int
+    delivered: int
+    """Answers given to threads whose decision is not in the log yet."""
+    model: str

@@ -1,0 +1,1 @@
+"""Where actors live: the port they see, the hosts behind it, and what wakes and supervises them."""

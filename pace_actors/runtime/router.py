@@ -1,0 +1,73 @@
+"""Virtual actors: the first message to a key wakes its actor; an actor that is idle, or one too many, goes to sleep.
+
+Messages go through one lock with waking and sleeping, so that there are never two incarnations of a key and no message
+falls between them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from pace_actors.messages import Message, TimerOver
+from pace_actors.runtime.port import Actor, Address, Answer, Host
+
+K = TypeVar("K")
+
+
+class Router(Generic[K]):
+    """Finds or wakes the actor of a key. At most `awake_max` are awake, as long as the surplus ones have nothing to do."""
+
+    def __init__(self, host: Host, make: Callable[[K], Actor], name: Callable[[K], str], awake_max: int) -> None:
+        self._host = host
+        self._make = make
+        self._name = name
+        self._awake_max = awake_max
+        self._lock = threading.Lock()
+        self._awake: OrderedDict[K, Address] = OrderedDict()
+        self.woken = 0
+
+    def tell(self, key: K, message: Message) -> None:
+        """Tell the actor of a key; wakes it."""
+        with self._lock:
+            self._address(key).tell(message)
+
+    def ask(self, key: K, message: Message) -> Answer:
+        """Ask the actor of a key; wakes it."""
+        with self._lock:
+            return self._address(key).ask(message)
+
+    def is_awake(self, key: K) -> bool:
+        """Whether the actor of a key is awake now."""
+        return key in self._awake
+
+    def sleep(self, key: K, address: Address) -> bool:
+        """Called by an actor that has nothing to do, from its own handler: stop it unless something has arrived."""
+        with self._lock:
+            if self._awake.get(key) is not address or not self._host.retire(address):
+                return False
+            del self._awake[key]
+            return True
+
+    def awake(self) -> dict[K, Address]:
+        """The actors that are awake, least recently used first."""
+        with self._lock:
+            return dict(self._awake)
+
+    def _address(self, key: K) -> Address:
+        address = self._awake.get(key)
+        if address is None:
+            address = self._awake[key] = self._host.spawn(self._make(key), self._name(key))
+            self.woken += 1
+            self._thin_out()
+        else:
+            self._awake.move_to_end(key)
+        return address
+
+    def _thin_out(self) -> None:
+        """Suggest sleep to the least recently used ones; each decides by itself whether it has nothing to do."""
+        surplus = len(self._awake) - self._awake_max
+        for key in list(self._awake)[: max(0, surplus)]:
+            self._awake[key].tell(TimerOver(timer="sleep"))

@@ -1,0 +1,76 @@
+"""All timers of a host on one daemon thread, which is started by the first timer."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable
+from itertools import count
+
+
+class TimerHandle:
+    """A call that will come, unless it is cancelled."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        """Do not make the call, if it was not made yet."""
+        self._call = None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether there is nothing to call any more."""
+        return self._call is None
+
+    def run(self) -> None:
+        """Make the call, once."""
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+
+class TimerThread:
+    """Makes calls at their time. Calls must be short and must not raise: they put a message into an inbox."""
+
+    def __init__(self) -> None:
+        self._wake = threading.Condition()
+        self._heap: list[tuple[float, int, TimerHandle]] = []
+        self._numbers = count()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    def after(self, delay_s: float, call: Callable[[], None]) -> TimerHandle:
+        """Call back after `delay_s` seconds."""
+        handle = TimerHandle(call)
+        with self._wake:
+            heapq.heappush(self._heap, (time.monotonic() + delay_s, next(self._numbers), handle))
+            if self._thread is None and not self._stopped:
+                self._thread = threading.Thread(target=self._run, name="pace-timers", daemon=True)
+                self._thread.start()
+            self._wake.notify()
+        return handle
+
+    def stop(self) -> None:
+        """Make no more calls."""
+        with self._wake:
+            self._stopped = True
+            self._heap.clear()
+            self._wake.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                if self._stopped:
+                    return
+                while self._heap and self._heap[0][2].cancelled:
+                    heapq.heappop(self._heap)
+                delay = self._heap[0][0] - time.monotonic() if self._heap else None
+                if delay is None or delay > 0:
+                    self._wake.wait(delay)
+                    continue
+                handle = heapq.heappop(self._heap)[2]
+            handle.run()
