@@ -1,0 +1,1 @@
+"""Benches: each measures ours beside its floor in one run, and prints what it ran on. `python -m bench.NAME`."""

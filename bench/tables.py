@@ -1,0 +1,69 @@
+"""Writes the tables of README.md from bench/results, between `<!-- bench:NAME -->` and `<!-- /bench -->`.
+
+`--check` writes nothing and exits 1 where the tables are not those of the results.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from bench.harness import RESULTS, read_report
+from bench.manifest import ROOT
+
+README = ROOT / "README.md"
+_OPEN = re.compile(r"^<!-- bench:(?P<name>[\w-]+) -->$")
+_CLOSE = "<!-- /bench -->"
+
+
+class BadMark(Exception):
+    """A mark that is not closed, not opened, or names a report that is not there."""
+
+
+def render(text: str, results: Path) -> str:
+    """`text` with everything between marks replaced by the tables of the reports that they name. Raises `BadMark`."""
+    out: list[str] = []
+    inside = ""
+    for line in text.split("\n"):
+        mark = _OPEN.match(line)
+        if inside and mark:
+            raise BadMark(f"the mark of {inside!r} is not closed before that of {mark['name']!r}")
+        if not inside or line == _CLOSE:
+            out.append(line)
+        if line == _CLOSE:
+            if not inside:
+                raise BadMark(f"{_CLOSE} closes nothing")
+            inside = ""
+        elif mark:
+            inside = mark["name"]
+            out += ["", _table(inside, results), ""]
+    if inside:
+        raise BadMark(f"the mark of {inside!r} is not closed")
+    return "\n".join(out)
+
+
+def _table(name: str, results: Path) -> str:
+    place = results / f"{name}.json"
+    if not place.exists():
+        raise BadMark(f"no report {name!r} in the results; make it with: python -m bench.{name} --publish")
+    return read_report(place).table()
+
+
+def main(arguments: list[str]) -> int:
+    """Render README.md in place, or compare."""
+    if not README.exists():
+        return 0
+    text = README.read_text(encoding="utf-8")
+    rendered = render(text, RESULTS)
+    if "--check" in arguments:
+        if rendered != text:
+            print("README.md: its tables are not those of bench/results; run: make docs", file=sys.stderr)
+        return int(rendered != text)
+    if rendered != text:
+        README.write_text(rendered, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
