@@ -1,0 +1,76 @@
+"""Plain operations on text: repair, measure, cut. All linear, all deterministic.
+
+Cutting never goes through a grapheme (Unicode UAX 29), so a family emoji or a letter with its marks stays whole.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+
+import regex
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_LONE = re.compile("[\ud800-\udfff]")
+_GRAPHEME = regex.compile(r"\X")
+_UNSPACED = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}、。，．！？「」『』（）・ー]"
+)
+"""Characters of scripts that put no blanks between words: a cut beside one of them is as good as a word end."""
+
+
+def repair(text: str) -> tuple[str, int]:
+    """Text that has a UTF-8 form, and how many lone surrogates became U+FFFD (T3).
+
+    >>> repair("a\\ud800b")
+    ('a\ufffdb', 1)
+    """
+    if not _LONE.search(text):
+        return text, 0
+    joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    return _LONE.subn(REPLACEMENT, joined)
+
+
+def size(text: str) -> int:
+    """UTF-8 bytes of a repaired text."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def cut_to_bytes(text: str, limit: int) -> str:
+    """The longest beginning of a repaired text with at most `limit` UTF-8 bytes."""
+    if len(text) * 4 <= limit:
+        return text
+    return text[:limit].encode()[:limit].decode(errors="ignore")
+
+
+def collapse(text: str) -> str:
+    """One line: every run of white space is one blank, none at the ends."""
+    return " ".join(text.split())
+
+
+def grapheme_ends(text: str, limit: int) -> list[int]:
+    """Offsets up to `limit` at which a grapheme of `text` ends, ascending."""
+    window = text[: limit + 1]
+    ends = (match.end() for match in _GRAPHEME.finditer(window))
+    return list(takewhile(lambda end: end <= limit, ends))
+
+
+def word_end(text: str, limit: int) -> int:
+    """Offset of the last word end within the first `limit` characters.
+
+    A word ends before white space, beside a character of a script that writes without blanks, and at the end of the
+    text. When the first word alone is longer, the last grapheme end is taken.
+    """
+    if limit <= 0:
+        return 0
+    if len(text) <= limit:
+        return len(text.rstrip())
+    ends = grapheme_ends(text, limit)
+    for end in reversed(ends):
+        if text[end].isspace() and not text[end - 1].isspace():
+            return end
+        if not text[end - 1].isspace() and (_UNSPACED.match(text[end - 1]) or _UNSPACED.match(text[end])):
+            return end
+    return len(text[: ends[-1]].rstrip()) if ends else 0
