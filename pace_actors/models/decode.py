@@ -20,6 +20,8 @@ STATUS_UNAVAILABLE = 503
 STATUS_THIS_INPUT = frozenset({400, 413, 422})
 """The server takes requests, only not this one."""
 STATUS_TOO_LARGE = 413
+SAID_CHARS_MAX = 2000
+"""So much of an error message is read."""
 STATUS_WRONG_PLACE = frozenset({404, 405, 501})
 
 FINISH: dict[object, Finish] = {
@@ -141,10 +143,10 @@ def _whole(text: str) -> str:
 
 def _said(found: Any, body: bytes, hide: str) -> str:
     """The error message in a body, on one line, whichever way it is put; empty when the body says nothing."""
-    text = _message(found) if found is not None else body[:2000].decode(errors="replace")
+    text = _message(found) if found is not None else body[: 2 * SAID_CHARS_MAX].decode(errors="replace")
     if hide:
         text = text.replace(hide, "***")
-    return " ".join(_whole(text).split())
+    return " ".join(_whole(text[:SAID_CHARS_MAX]).split())
 
 
 def _message(found: Any, depth: int = 0) -> str:

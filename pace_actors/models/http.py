@@ -83,7 +83,7 @@ class ChatClient:
     def __repr__(self) -> str:
         return f"ChatClient({self.server!r}, model={self.model!r})"
 
-    def deadline_s(self, asked_s: float) -> float:
+    def patience_s(self, asked_s: float) -> float:
         """How long a call that asks for `asked_s` seconds would get now."""
         with self._lock:
             return asked_s if self._warm else max(asked_s, self._first_call_deadline_s)
@@ -103,7 +103,7 @@ class ChatClient:
         }
         if self.model:
             asked["model"] = self.model
-        until = self._clock() + self.deadline_s(deadline_s)
+        until = self._clock() + self.patience_s(deadline_s)
         with self._network.until(until):
             outcome = self._exchange(json.dumps(asked).encode("ascii"))
         if isinstance(outcome, ModelFailure):
@@ -163,7 +163,7 @@ class ChatClient:
     def _note(self, failure: ModelFailure | None) -> None:
         """Learn whether the next call may have to load the model."""
         with self._lock:
-            if failure is None or failure.kind == "timeout":
+            if failure is None or failure.kind in {"timeout", "refused"}:
                 self._warm = True
             elif failure.kind in {"connection", "unavailable"}:
                 self._warm = False

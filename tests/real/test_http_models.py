@@ -260,7 +260,7 @@ def test_the_first_call_may_load_the_model_and_the_second_has_the_usual_deadline
         timer = threading.Timer(0.15, gate.set)
         timer.start()
         assert client.chat([], max_tokens=1, deadline_s=0.05).text == "loaded"
-        assert client.deadline_s(0.05) == 0.05
+        assert client.patience_s(0.05) == 0.05
         with pytest.raises(ModelFailure) as caught:
             client.chat([], max_tokens=1, deadline_s=0.05)
         client.close()
@@ -269,17 +269,26 @@ def test_the_first_call_may_load_the_model_and_the_second_has_the_usual_deadline
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "expected"), [(server_says.loading(), 9.0), (server_says.reset(), 9.0), (server_says.hang(), 0.1)]
+    ("behaviour", "asked_s", "expected"),
+    [
+        (server_says.loading(), PATIENCE_S, 9.0),
+        (server_says.reset(), PATIENCE_S, 9.0),
+        (server_says.context_error(), PATIENCE_S, PATIENCE_S),
+        (server_says.hang(), 0.1, 0.1),
+    ],
+    ids=["loading", "reset", "context error", "hang"],
 )
-def test_a_server_that_was_not_there_has_a_first_call_again(behaviour: Behaviour, expected: float) -> None:
+def test_a_server_that_was_not_there_has_a_first_call_again(
+    behaviour: Behaviour, asked_s: float, expected: float
+) -> None:
     with ModelServer(server_says.in_turn(server_says.reply("one"), behaviour)) as server:
         client = ChatClient(server.url, first_call_deadline_s=9.0)
-        assert client.deadline_s(0.1) == 9.0
-        client.chat([], max_tokens=1, deadline_s=0.1)
+        assert client.patience_s(asked_s) == 9.0
+        client.chat([], max_tokens=1, deadline_s=asked_s)
         with pytest.raises(ModelFailure):
-            client.chat([], max_tokens=1, deadline_s=0.1)
-        assert client.deadline_s(0.1) == expected
-        assert client.deadline_s(20.0) == 20.0
+            client.chat([], max_tokens=1, deadline_s=asked_s)
+        assert client.patience_s(asked_s) == expected
+        assert client.patience_s(20.0) == 20.0
         client.close()
 
 

@@ -1,0 +1,135 @@
+"""A summariser that asks a chat server."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final, Protocol
+
+import msgspec
+
+from pace_actors.domain.escaping import escape_block
+from pace_actors.domain.extracts import cut_at_word
+from pace_actors.domain.prompt import fold_instructions
+from pace_actors.models.deadline import Clock
+from pace_actors.models.decode import ChatReply, InputTooLong
+from pace_actors.models.http import Message
+from pace_actors.models.port import FoldReply, FoldTask, FoldTurn, ModelFailure
+
+CHARS_A_TOKEN: Final = 4
+TOKENS_AIR: Final = 64
+"""Tokens above the bound, so that a model that keeps to it is not cut off in its last sentence."""
+ASK: Final = "Write the updated summary."
+
+_OUR_TAGS = re.compile(r"<(?=[\s/\\]{0,9}(?:earlier|new)[\s_-]{0,9}(?:summary|turns))", re.IGNORECASE)
+
+
+class Client(Protocol):
+    """What is needed of a chat client; `ChatClient` is one."""
+
+    @property
+    def server(self) -> str:
+        """Its address."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model that is asked for; empty: whichever the server has."""
+        ...
+
+    def patience_s(self, asked_s: float) -> float:
+        """How long a call gets that asks for this long."""
+        ...
+
+    def chat(self, messages: list[Message], *, max_tokens: int, deadline_s: float) -> ChatReply:
+        """What the model wrote. Raises `ModelFailure`."""
+        ...
+
+    def close(self) -> None:
+        """End all calls."""
+        ...
+
+
+class ChatSummariser:
+    """Asks a chat server for the updated summary. The text comes back raw: the domain cleans and judges it.
+
+    When the server says that the input is longer than its context, it is asked once more, within the same deadline,
+    with half of every text of the turns; the reply's `input_chars` says how much that was. The first call of a server
+    may take longer than the task's deadline: see `ChatClient`.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock = time.monotonic) -> None:
+        self._client = client
+        self._clock = clock
+
+    @property
+    def name(self) -> str:
+        """Model and server."""
+        return f"{self._client.model or 'the model'} at {self._client.server}"
+
+    def fold(self, task: FoldTask) -> FoldReply:
+        """The model's text. Raises `ModelFailure`."""
+        until = self._clock() + self._client.patience_s(task.deadline_s)
+        try:
+            return self._asked(task, task.deadline_s)
+        except InputTooLong as failure:
+            left_s = until - self._clock()
+            if left_s <= 0:
+                raise ModelFailure("timeout", f"no time was left for a shorter input; {failure.detail}") from None
+        return self._asked(halved(task), left_s)
+
+    def patience_s(self, asked_s: float) -> float:
+        """The client's: longer for the first call of a server."""
+        return self._client.patience_s(asked_s)
+
+    def close(self) -> None:
+        """Close the client."""
+        self._client.close()
+
+    def _asked(self, task: FoldTask, deadline_s: float) -> FoldReply:
+        reply = self._client.chat(messages_of(task), max_tokens=tokens_max(task.chars), deadline_s=deadline_s)
+        return FoldReply(text=reply.text, model=reply.model, finish=reply.finish, input_chars=task.input_chars)
+
+
+def messages_of(task: FoldTask) -> list[Message]:
+    """The instructions as the system's words; the earlier summary and the new turns as inert data in the user's."""
+    system = f"{fold_instructions(task.sentences)} Use at most {task.chars} characters."
+    turns = "\n\n".join(map(_turn, task.turns))
+    parts = [f"<new_turns>\n{turns}\n</new_turns>", ASK]
+    if task.base:
+        parts.insert(0, f"<earlier_summary>\n{_data(task.base)}\n</earlier_summary>")
+    return [{"role": "system", "content": system}, {"role": "user", "content": "\n\n".join(parts)}]
+
+
+def tokens_max(chars: int) -> int:
+    """Tokens that a text of `chars` characters may take, with some air.
+
+    >>> tokens_max(1600)
+    564
+    """
+    return chars // CHARS_A_TOKEN * 5 // 4 + TOKENS_AIR
+
+
+def halved(task: FoldTask) -> FoldTask:
+    """The task with every text of its turns cut to half its length, with a mark. The earlier summary stays whole."""
+    turns = (
+        msgspec.structs.replace(
+            turn,
+            user=cut_at_word(turn.user, len(turn.user) // 2),
+            assistant=cut_at_word(turn.assistant, len(turn.assistant) // 2),
+        )
+        for turn in task.turns
+    )
+    return msgspec.structs.replace(task, turns=tuple(turns))
+
+
+def _turn(turn: FoldTurn) -> str:
+    lines = [f"User: {_data(turn.user)}"] if turn.user else []
+    if turn.assistant:
+        lines.append(f"Assistant: {_data(turn.assistant)}")
+    return "\n".join([*lines, *map(_data, turn.actions)])
+
+
+def _data(text: str) -> str:
+    """Text that cannot close or open a block, ours of this request included."""
+    return _OUR_TAGS.sub("‹", escape_block(text))
