@@ -121,6 +121,23 @@ class Overloaded(EventLogError):
     advice = "Slow down and try again"
 
 
+class TooManyReaders(EventLogError):
+    """All reader slots of the log are taken by living readers. Field: limit."""
+
+    code = "too_many_readers"
+    retryable = True
+    template = "too many read transactions are open at once"
+    advice = "Read from fewer threads and processes at a time"
+
+
+class ReadOnlyLog(EventLogError):
+    """A verb that writes, on a handle that was opened with readonly=True. Field: path."""
+
+    code = "read_only_log"
+    template = "this log was opened for reading only"
+    advice = "Open it with readonly=False in the process that writes"
+
+
 class LogClosed(EventLogError):
     """The log is closed or closing. Nothing was written."""
 

@@ -43,6 +43,13 @@ _RESIDUE: Final = 0x2144DF1C
 Record = tuple[int, int, int, int, int, int, int, int, str, int, bytes]
 """Flags, type and stream numbers, version, recorded_at, place, count, type version, correlation, causation, payload."""
 
+TYPE: Final = 1
+STREAM: Final = 2
+VERSION: Final = 3
+PLACE: Final = 5
+COUNT: Final = 6
+"""Where they are in a `Record`."""
+
 pack_position = _U64.pack
 
 

@@ -1,0 +1,404 @@
+"""The committer: the only thread that writes, and the only place that begins a write transaction.
+
+Callers put tickets into a queue. The committer takes what is there without waiting, lingers a little if more came last
+time (at most a quarter of what a flush took lately: nothing for a single caller, half again the rate for eight),
+decides and writes them as one transaction, and answers each after the flush, in order.
+
+A transaction that fails is absent as a whole. A full disk or map is tried again one append at a time, so that a large
+batch does not fail its small neighbours. After any other failed commit the engine may begin nothing any more, and
+nobody knows what reached the disk: the file is closed and opened again, the end is looked at, and a fence is committed
+on top, so that what was absent cannot appear later; only then the callers are answered.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import lmdb
+import msgspec
+
+from eventlog.errors import (
+    BadRecord,
+    CloseTimeout,
+    CommitFailed,
+    DiskFull,
+    EventLogError,
+    LogClosed,
+    MapFull,
+    OutcomeUnknown,
+    Overloaded,
+)
+from eventlog.lmdb.batch import Batch, Memory
+from eventlog.lmdb.checkpoints import Checkpoints
+from eventlog.lmdb.environment import Environment, is_disk_full
+from eventlog.lmdb.layout import Header, Tables, read_header, write_header
+from eventlog.lmdb.ticket import Ticket, call
+from eventlog.types import Appended
+
+TRANSACTION_APPENDS_MAX: Final = 512
+TRANSACTION_BYTES_MAX: Final = 32 << 20
+QUEUE_APPENDS_MAX: Final = 16384
+QUEUE_BYTES_MAX: Final = 128 << 20
+LINGER_SHARE: Final = 0.25
+
+logger: Final = logging.getLogger("eventlog")
+
+Outcome = Appended | EventLogError
+Signal = threading.Event | None
+"""What a flush waits for; None only wakes the committer."""
+
+
+def begin_write(environment: Environment) -> lmdb.Transaction[bytes]:
+    """THE ONLY begin of a write transaction in the whole library."""
+    return environment.handle.begin(write=True)
+
+
+def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[Header, Memory]:
+    """Open the file, or make it if there is an id for a new log.
+
+    Raises what `Environment.open` raises, `NewerFormat`, and `DamagedLog` for a file without a header.
+    """
+    environment.open()
+    txn = begin_write(environment)
+    try:
+        tables = Tables(environment.handle, txn, create=True)
+        header = read_header(txn, tables, str(environment.path), new_log_id)
+        memory = Memory(txn, tables)
+        txn.commit()
+    except BaseException:
+        txn.abort()
+        environment.close()
+        raise
+    environment.adopt(tables)
+    return header, memory
+
+
+class Committer:
+    """Puts the appends of one log in order and makes them durable. Thread-safe.
+
+    `stopped` is called on the committer's thread when it has ended.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        memory: Memory,
+        checkpoints: Checkpoints,
+        clock: Callable[[], int],
+        stopped: Callable[[], None],
+    ) -> None:
+        self._environment = environment
+        self._memory = memory
+        self._checkpoints = checkpoints
+        self._clock = clock
+        self._stopped = stopped
+        self._queue: queue.SimpleQueue[Ticket | Signal] = queue.SimpleQueue()
+        self._submitting = threading.Lock()
+        self._room = threading.Condition(self._submitting)
+        self._queued = self._queued_bytes = self._waiting_for_room = 0
+        self._closing = self._abandoned = self._stopping = self._broken = False
+        self._taken_last = 1
+        self._flush_s = 0.0
+        self._arrival = threading.Condition(threading.Lock())
+        self._waiting_for_arrival = 0
+        self._bells: tuple[Callable[[int], None], ...] = ()
+        self.head = memory.head
+        self.appends = self.commits = self.failures = 0
+        self.commit_ms_last = 0.0
+        self._thread = threading.Thread(target=self._run, name="eventlog-committer", daemon=True)
+        self._thread.start()
+
+    # --- called by others ---------------------------------------------------------------------------------------------
+    @property
+    def queued(self) -> int:
+        """Appends that wait."""
+        return self._queued
+
+    def submit(self, ticket: Ticket, deadline: float = 0.0) -> None:
+        """Queue an append, waiting for room until `deadline` (monotonic clock). Raises `LogClosed`, `Overloaded`."""
+        size = ticket.item.bytes
+        with self._submitting:
+            while not self._closing and (
+                self._queued >= QUEUE_APPENDS_MAX or self._queued_bytes + size > QUEUE_BYTES_MAX
+            ):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise Overloaded(queued=self._queued)
+                self._waiting_for_room += 1
+                self._room.wait(left)
+                self._waiting_for_room -= 1
+            if self._closing:
+                raise LogClosed
+            self._queued += 1
+            self._queued_bytes += size
+            self._queue.put(ticket)
+
+    def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:
+        """Ring `bell(head)` after each commit of events; returns the way to stop that."""
+        with self._submitting:
+            self._bells = (*self._bells, bell)
+
+        def stop() -> None:
+            with self._submitting:
+                bells = list(self._bells)
+                if bell in bells:
+                    bells.remove(bell)
+                self._bells = tuple(bells)
+
+        return stop
+
+    def wake(self) -> None:
+        """Let the committer look at what it has to do."""
+        self._queue.put(None)
+
+    def flush(self, timeout_s: float) -> None:
+        """Wait until everything queued before was answered and checkpoints are written. Raises `OutcomeUnknown`."""
+        signal = threading.Event()
+        with self._submitting:
+            if self._closing:
+                raise LogClosed
+            self._queue.put(signal)
+        if not signal.wait(timeout_s):
+            raise OutcomeUnknown(timeout_s=timeout_s)
+
+    def wait_for(self, position: int, timeout_s: float) -> bool:
+        """Wait until `position` is durable; False when the time is over. Raises `LogClosed`."""
+        with self._arrival:
+            self._waiting_for_arrival += 1
+            self._arrival.wait_for(lambda: self.head >= position or self._closing, timeout_s)
+            self._waiting_for_arrival -= 1
+        if self.head < position and self._closing:
+            raise LogClosed
+        return self.head >= position
+
+    def close(self, timeout_s: float) -> None:
+        """Write what is queued and end. Raises `CloseTimeout`: what was not written by then is answered `LogClosed`."""
+        with self._submitting:
+            self._closing = True
+            self._room.notify_all()
+            self._queue.put(None)
+        with self._arrival:
+            self._arrival.notify_all()
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            self._abandoned = True
+            raise CloseTimeout(undurable=self._queued, timeout_s=timeout_s)
+
+    def is_this_thread(self) -> bool:
+        """Whether the caller runs on the committer's thread, where waiting for the committer would never end."""
+        return threading.current_thread() is self._thread
+
+    # --- the thread ---------------------------------------------------------------------------------------------------
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                tickets, signals = self._gather()
+                try:
+                    self._round(tickets, signals)
+                except Exception:
+                    logger.exception("the committer failed in a way that it does not know")
+                    unknown = OutcomeUnknown(reason="an error inside the committer")
+                    self._answer(tickets, [ticket.outcome or unknown for ticket in tickets])
+        finally:
+            self._stopped()
+
+    def _gather(self) -> tuple[list[Ticket], list[threading.Event]]:
+        """What this round is about: at least one thing, unless checkpoints have waited long enough."""
+        tickets: list[Ticket] = []
+        signals: list[threading.Event] = []
+        size = 0
+        linger_until = 0.0
+        wait_s = self._checkpoints.wait_s()
+        while len(tickets) < TRANSACTION_APPENDS_MAX and size < TRANSACTION_BYTES_MAX:
+            try:
+                thing = self._queue.get(timeout=wait_s) if wait_s != 0 else self._queue.get_nowait()
+            except queue.Empty:
+                left = self._linger(tickets, signals, linger_until)
+                if left <= 0:
+                    break
+                linger_until = linger_until or time.monotonic() + left
+                wait_s = left
+                continue
+            wait_s = 0
+            if isinstance(thing, Ticket):
+                tickets.append(thing)
+                size += thing.item.bytes
+            elif thing is not None:
+                signals.append(thing)
+        self._taken(tickets, size)
+        if self._closing and self._queue.empty():
+            self._stopping = True  # nothing is put any more
+        return tickets, signals
+
+    def _linger(self, tickets: list[Ticket], signals: list[threading.Event], until: float) -> float:
+        """Seconds to wait for more: only for as many appends as came last time, never when a flush is waited for."""
+        if not tickets or signals or len(tickets) >= self._taken_last or self._closing:
+            return 0.0
+        return until - time.monotonic() if until else self._flush_s * LINGER_SHARE
+
+    def _taken(self, tickets: list[Ticket], size: int) -> None:
+        if not tickets:
+            return
+        self._taken_last = len(tickets)
+        with self._submitting:
+            self._queued -= len(tickets)
+            self._queued_bytes -= size
+            if self._waiting_for_room:
+                self._room.notify_all()
+
+    def _round(self, tickets: list[Ticket], signals: list[threading.Event]) -> None:
+        if self._abandoned:
+            self._answer(tickets, [LogClosed()] * len(tickets))
+            tickets = []
+        due = self._checkpoints.wait_s()
+        if tickets or (due is not None and (due == 0 or signals or self._stopping)):
+            self._write(tickets)
+        if self._environment.relaxed and (signals or self._stopping):
+            self._sync()
+        for signal in signals:
+            signal.set()
+
+    def _sync(self) -> None:
+        try:
+            self._environment.handle.sync(True)
+        except (lmdb.Error, EventLogError):
+            logger.exception("the log could not be flushed")
+
+    # --- one transaction ----------------------------------------------------------------------------------------------
+    def _write(self, tickets: list[Ticket]) -> None:
+        """Write and answer. Whatever happens, each ticket is answered once and checkpoints are not lost."""
+        checkpoints = self._checkpoints.take()
+        txn: lmdb.Transaction[Any] | None = None
+        try:
+            if self._broken:
+                self._reopen()
+            txn = begin_write(self._environment)
+            batch = Batch(txn, self._environment.tables, self._memory, self._clock())
+            outcomes = [batch.admit(ticket.item) for ticket in tickets]
+            for name, position in checkpoints.items():
+                batch.put_checkpoint(name, position)
+            if not batch.changed:
+                txn.abort()
+                self._answer(tickets, outcomes)
+                return
+            batch.put_rows()
+        except Exception as error:  # noqa: BLE001 - every caller must hear of it
+            if txn is not None:
+                txn.abort()
+            self._checkpoints.give_back(checkpoints)
+            self._failed(tickets, error)
+            return
+        started = time.perf_counter()
+        try:
+            txn.commit()
+        except Exception as error:  # noqa: BLE001 - every caller must hear of it
+            self._checkpoints.give_back(checkpoints)
+            self._failed_commit(tickets, outcomes, batch, error)
+            return
+        self._committed(batch, time.perf_counter() - started)
+        self._answer(tickets, outcomes)
+        if batch.records:
+            self._ring()
+
+    def _committed(self, batch: Batch, took_s: float) -> None:
+        self._memory.adopt(batch)
+        self._flush_s = (self._flush_s + took_s) / 2
+        self.commits += 1
+        self.commit_ms_last = took_s * 1000
+        self.head = self._memory.head
+
+    def _answer(self, tickets: Sequence[Ticket], outcomes: Sequence[Outcome]) -> None:
+        for ticket, outcome in zip(tickets, outcomes, strict=True):
+            if isinstance(outcome, EventLogError):
+                self.failures += 1
+            else:
+                self.appends += not outcome.known
+            if ticket.outcome is None:
+                ticket.resolve(outcome)
+
+    def _ring(self) -> None:
+        if self._waiting_for_arrival:
+            with self._arrival:
+                self._arrival.notify_all()
+        for bell in self._bells:
+            call(bell, self.head)
+
+    # --- failures -----------------------------------------------------------------------------------------------------
+    def _failed(self, tickets: list[Ticket], error: Exception) -> None:
+        """Nothing was committed: it was not tried, or the disk was full before the end of the log was touched."""
+        full = self._full(error)
+        if full is not None and len(tickets) > 1:
+            for ticket in tickets:
+                self._write([ticket])
+            return
+        if full is None:
+            self._broken = isinstance(error, lmdb.Error | BadRecord)
+            logger.error("a write transaction failed", exc_info=error)
+        self._answer(tickets, [full or CommitFailed(reason=str(error))] * len(tickets))
+
+    def _failed_commit(self, tickets: list[Ticket], outcomes: list[Outcome], batch: Batch, error: Exception) -> None:
+        """A commit failed. A full disk is told before the end of the log is touched, unless the engine is stuck."""
+        full = self._full(error)
+        if full is not None and not self._stuck():
+            self._failed(tickets, error)
+            return
+        logger.error("a commit failed; the log is opened again", exc_info=error)
+        try:
+            self._reopen()
+            written = self._is_written(batch)
+        except Exception:
+            logger.exception("the log could not be opened again")
+            self._broken = True
+            self._answer(tickets, [OutcomeUnknown(reason=str(error))] * len(tickets))
+            return
+        if written:
+            self._answer(tickets, outcomes)
+            self._ring()
+        else:
+            self._answer(tickets, [full or CommitFailed(reason=str(error))] * len(tickets))
+
+    def _full(self, error: Exception) -> EventLogError | None:
+        if isinstance(error, lmdb.MapFullError):
+            return MapFull(map_bytes=self._environment.map_size)
+        return DiskFull() if is_disk_full(error) else None
+
+    def _stuck(self) -> bool:
+        """Whether the engine begins nothing any more: the sign of a failed write of its meta page."""
+        try:
+            begin_write(self._environment).abort()
+        except lmdb.Error:
+            return True
+        return False
+
+    def _reopen(self) -> None:
+        """Close and open the file, learn its end, and commit a fence on it. Raises whatever that raises."""
+        self._environment.suspend()
+        try:
+            header, self._memory = open_for_writing(self._environment, None)
+            txn = begin_write(self._environment)
+            try:
+                fence = msgspec.structs.replace(header, fences=header.fences + 1)
+                write_header(txn, self._environment.tables, fence)
+                txn.commit()
+            except BaseException:
+                txn.abort()
+                raise
+            self._environment.handle.sync(True)
+        except BaseException:
+            self._environment.close()
+            raise
+        self._broken = False
+        self.head = self._memory.head
+
+    def _is_written(self, batch: Batch) -> bool:
+        """Whether a batch whose commit failed is in the file all the same."""
+        if self._memory.head < batch.position - 1 or not batch.records:
+            return False
+        key, record = batch.records[0]
+        with self._environment.reading() as (txn, tables):
+            return txn.get(key, db=tables.log) == record

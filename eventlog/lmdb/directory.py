@@ -1,0 +1,152 @@
+"""The directory of a log: which generation of the file is current, and whether the file can be opened without harm.
+
+    DIR/LOG.json           {"kind", "format", "log_id", "generation"}, replaced atomically
+    DIR/lock               the writer's lock
+    DIR/log-1/data.mdb     generation 1 (compaction makes log-2 beside it and then replaces LOG.json)
+
+`LOG.json` is written after the first commit of a new file. Without it a directory holds nothing, or one file whose
+creation was interrupted and whose header says what it is; with it, a missing file is damage and never an empty start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from eventlog.errors import DamagedLog, NetworkFileSystem, NewerFormat, NotALog
+
+FORMAT: Final = 1
+KIND: Final = "eventlog"
+GENERATIONS_MAX: Final = 1_000_000
+_CURRENT_BYTES_MAX: Final = 65536
+
+_NETWORK_KINDS: Final = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gfs2", "ocfs2", "davfs"}
+)
+_NETWORK_FUSE: Final = ("fuse.sshfs", "fuse.rclone", "fuse.glusterfs", "fuse.s3fs", "fuse.davfs", "fuse.cephfs")
+
+_META: Final = struct.Struct("=16xIIQQIHHQQQQQ48xQQ")
+"""A meta page of the LMDB 0.9 engine on a 64-bit machine: header, magic, version, address, map size, the free-list
+database (whose first field holds the page size), the main database, last page, transaction."""
+_MAGIC: Final = 0xBEEFC0DE
+_PAGE_SIZES: Final = frozenset(1 << shift for shift in range(8, 17))
+
+
+class Current(msgspec.Struct, frozen=True):
+    """What `LOG.json` says."""
+
+    log_id: str
+    generation: int
+    format: int = FORMAT
+    kind: str = KIND
+
+
+def generation_path(directory: Path, generation: int) -> Path:
+    """The directory of one generation's files."""
+    return directory / f"log-{generation}"
+
+
+def read_current(directory: Path) -> Current | None:
+    """What `LOG.json` says, or None without one. Raises `NotALog`, `NewerFormat`, `DamagedLog`."""
+    path = directory / "LOG.json"
+    try:
+        with path.open("rb") as file:
+            text = file.read(_CURRENT_BYTES_MAX)
+    except FileNotFoundError:
+        return None
+    try:
+        said: Any = json.loads(text)
+        current = msgspec.convert(said, Current)
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        raise DamagedLog(path=str(path), reason=str(error)) from error
+    if current.kind != KIND or not 1 <= current.generation <= GENERATIONS_MAX:
+        raise NotALog(path=str(directory), reason=f"kind {current.kind!r}, generation {current.generation}")
+    if current.format > FORMAT:
+        raise NewerFormat(path=str(directory), format=current.format, known=FORMAT)
+    return current
+
+
+def write_current(directory: Path, current: Current) -> None:
+    """Replace `LOG.json`: after a power cut it is the old one or the new one, whole."""
+    temporary = directory / "LOG.json.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, msgspec.json.format(msgspec.json.encode(current), indent=1))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    temporary.replace(directory / "LOG.json")
+    sync_directory(directory)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the entries of a directory durable, where the system can."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_length(data: Path) -> None:
+    """Refuse a file that is shorter than its own account of itself: reading behind its end would kill the process.
+
+    A file of no bytes is one that the engine has not begun. Must not be called while this process has the file open.
+    Raises `DamagedLog`; the file is left as it is.
+    """
+    with data.open("rb") as file:
+        first = _meta(file.read(_META.size))
+        if first is not None:
+            file.seek(first[0])
+        second = _meta(file.read(_META.size))
+        length = file.seek(0, os.SEEK_END)  # after the meta pages: a writer may be at work, and files grow only
+    if not length:
+        return
+    if first is None or second is None:
+        raise DamagedLog(path=str(data), reason="a meta page is damaged")
+    size, last, _ = max(first, second, key=lambda meta: meta[2])
+    if length < (last + 1) * size:
+        raise DamagedLog(path=str(data), reason="the file is cut off", bytes=length, expected=(last + 1) * size)
+
+
+def _meta(page: bytes) -> tuple[int, int, int] | None:
+    """Page size, last page, transaction of a meta page; None if it is none."""
+    if len(page) < _META.size:
+        return None
+    fields = _META.unpack(page)
+    if fields[0] != _MAGIC or fields[4] not in _PAGE_SIZES:
+        return None
+    return fields[4], fields[-2], fields[-1]
+
+
+def refuse_network(directory: Path) -> None:
+    """Raises `NetworkFileSystem`. Linux only; elsewhere nothing is refused."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return
+    kind = file_system_kind(str(directory), mounts)
+    if kind in _NETWORK_KINDS or kind.startswith(_NETWORK_FUSE):
+        raise NetworkFileSystem(path=str(directory), kind=kind)
+
+
+def file_system_kind(path: str, mounts: str) -> str:
+    """The kind of the file system that an absolute path is on, from the text of /proc/mounts; "" if unknown."""
+    found, length = "", -1
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:  # noqa: PLR2004 - device, mount point, kind
+            continue
+        point = fields[1].replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= length:
+            found, length = fields[2], len(point)
+    return found

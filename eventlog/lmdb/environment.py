@@ -1,0 +1,193 @@
+"""The open file of one log: the engine's environment, its tables, and the gate that read transactions pass.
+
+The gate lets an environment be closed and opened again (after a failed commit) while other threads read: closing waits
+until no read transaction is open, which is never long, because none is open while a caller's code runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+import lmdb
+
+from eventlog.errors import (
+    DamagedLog,
+    DiskFull,
+    LogClosed,
+    NotALog,
+    OpenedInAnotherProcess,
+    TooManyReaders,
+)
+from eventlog.lmdb.directory import check_length
+from eventlog.lmdb.layout import TABLES_MAX, Tables
+
+READERS_MAX: Final = 1024
+_LARGE_MAP_BYTES: Final = 64 << 30
+_SMALL_MAP_BYTES: Final = 256 << 20
+MAP_BYTES_DEFAULT: Final = (
+    _LARGE_MAP_BYTES if sys.maxsize > 1 << 32 and sys.platform in ("linux", "darwin") else _SMALL_MAP_BYTES
+)
+_NO_SPACE: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error of the engine or the system says that the device is full."""
+    code = error.code if isinstance(error, lmdb.Error) else getattr(error, "errno", None)
+    return isinstance(error, lmdb.DiskError) or code in _NO_SPACE
+
+
+class Environment:
+    """One generation's `data.mdb`, open. All reading goes through `with environment.reading() as (txn, tables)`."""
+
+    def __init__(self, path: Path, *, map_size: int, relaxed: bool, readonly: bool) -> None:
+        self.path = path
+        self.map_size = map_size
+        self.relaxed = relaxed
+        self.readonly = readonly
+        self._pid = os.getpid()
+        self._gate = threading.Condition(threading.Lock())
+        self._reading = 0
+        self._suspended = False
+        self._lmdb: lmdb.Environment | None = None
+        self._tables: Tables | None = None
+
+    # --- opening and closing ------------------------------------------------------------------------------------------
+    def open(self) -> lmdb.Environment:
+        """Open the file; `adopt` then gives it its tables. Raises `DamagedLog`, `NotALog`, `DiskFull`."""
+        data = self.path / "data.mdb"
+        if data.exists():
+            check_length(data)
+        try:
+            opened = lmdb.open(
+                str(self.path),
+                map_size=self.map_size,
+                readonly=self.readonly,
+                metasync=not self.relaxed,
+                mode=0o700,  # the directory's; the engine takes the execute bits off for its files
+                create=not self.readonly,
+                max_readers=READERS_MAX,
+                max_dbs=TABLES_MAX,
+                lib_version=0,  # engine 0.9, file format v1
+            )
+        except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
+            raise DamagedLog(path=str(data), reason=str(error)) from error
+        except lmdb.Error as error:
+            if is_disk_full(error):
+                raise DiskFull(path=str(data)) from error
+            raise NotALog(path=str(data), reason=str(error)) from error
+        opened.reader_check()
+        self._lmdb = opened
+        return opened
+
+    def adopt(self, tables: Tables) -> None:
+        """Let readers in."""
+        with self._gate:
+            self._tables = tables
+            self._suspended = False
+            self._gate.notify_all()
+
+    def suspend(self) -> None:
+        """Close the file to open it again: readers that come meanwhile wait for `adopt` or `close`."""
+        self._close(suspended=True)
+
+    def close(self) -> None:
+        """Close the file once no read transaction is open. Readers that come later get `LogClosed`."""
+        self._close(suspended=False)
+
+    def _close(self, *, suspended: bool) -> None:
+        with self._gate:
+            closing, self._lmdb, self._tables = self._lmdb, None, None
+            self._suspended = suspended
+            self._gate.wait_for(lambda: not self._reading)
+            if closing is not None:
+                closing.close()
+            self._gate.notify_all()
+
+    # --- use ----------------------------------------------------------------------------------------------------------
+    @property
+    def handle(self) -> lmdb.Environment:
+        """The engine's handle, for the committer. Raises `LogClosed`."""
+        if self._lmdb is None:
+            raise LogClosed
+        return self._lmdb
+
+    @property
+    def tables(self) -> Tables:
+        """The tables. Raises `LogClosed`."""
+        if self._tables is None:
+            raise LogClosed
+        return self._tables
+
+    def check_process(self) -> None:
+        """Raises `OpenedInAnotherProcess` in a forked child."""
+        if os.getpid() != self._pid:
+            raise OpenedInAnotherProcess(path=str(self.path.parent))
+
+    def reading(self) -> Reading:
+        """A read transaction for a `with` statement. Raises `LogClosed`, `OpenedInAnotherProcess`, `TooManyReaders`."""
+        return Reading(self)
+
+    def bytes_on_disk(self) -> int:
+        """Length of the data file. It is not opened for this: closing it would drop the engine's locks."""
+        return (self.path / "data.mdb").stat().st_size
+
+    def enter(self) -> tuple[lmdb.Transaction[bytes], Tables]:
+        """Begin a read transaction; used by `Reading`."""
+        self.check_process()
+        with self._gate:
+            if self._suspended:
+                self._gate.wait_for(lambda: not self._suspended)
+            if self._lmdb is None or self._tables is None:
+                raise LogClosed
+            handle, tables = self._lmdb, self._tables
+            self._reading += 1
+        try:
+            return self._begin_read(handle), tables
+        except BaseException:
+            self._leave_gate()
+            raise
+
+    def leave(self, txn: lmdb.Transaction[bytes]) -> None:
+        """End a read transaction; used by `Reading`."""
+        txn.abort()
+        self._leave_gate()
+
+    def _leave_gate(self) -> None:
+        with self._gate:
+            self._reading -= 1
+            if not self._reading:
+                self._gate.notify_all()
+
+    @staticmethod
+    def _begin_read(handle: lmdb.Environment) -> lmdb.Transaction[bytes]:
+        try:
+            return handle.begin()
+        except lmdb.ReadersFullError:
+            handle.reader_check()  # slots of readers that were killed
+        try:
+            return handle.begin()
+        except lmdb.ReadersFullError as error:
+            raise TooManyReaders(limit=READERS_MAX) from error
+
+
+class Reading:
+    """A read transaction, from `with` to the end of its block. Never leave the block to a caller's code."""
+
+    __slots__ = ("_environment", "_txn")
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._txn: lmdb.Transaction[bytes] | None = None
+
+    def __enter__(self) -> tuple[lmdb.Transaction[bytes], Tables]:
+        self._txn, tables = self._environment.enter()
+        return self._txn, tables
+
+    def __exit__(self, *_: object) -> None:
+        assert self._txn is not None
+        self._environment.leave(self._txn)

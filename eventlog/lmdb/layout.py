@@ -1,0 +1,172 @@
+"""The tables of a log and what lies in them.
+
+    log           position (8 bytes, big-endian)   → record                       always appended
+    streams       stream number (4)                → positions (8 each)           fixed-size duplicates, ascending
+    names         stream number (4)                → name                         always appended
+    numbers       name, or a digest of a long one  → stream number (4)
+    types         type number (2)                  → type name
+    keys          key ‖ stream number (4)          → first position, count, digest
+    checkpoints   follower's name                  → position
+    snapshots     stream number (4)                → version, schema, payload
+    views         reserved for followers
+    about         "header"                         → format, engine, log id
+
+Version v of a stream is the v-th of its positions, so no version is stored in an index; a start in the middle is found
+by bisecting positions. A key has its stream number *behind* it: it is unique within its stream as with the number in
+front, and ascending keys go to the end of the table whatever streams they belong to. All entries but those of `log`
+(which are records) and the bare numbers of `streams` and `numbers` (verified by what they point to) are sealed.
+"""
+
+from __future__ import annotations
+
+import struct
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
+
+import lmdb
+import msgspec
+
+from eventlog.errors import BadRecord, DamagedLog, NewerFormat
+from eventlog.lmdb.directory import FORMAT
+from eventlog.record import seal, unseal
+
+TABLES_MAX: Final = 16
+STREAMS_MAX: Final = 0xFFFF_FFFF
+TYPES_MAX: Final = 0xFFFF
+_NAME_KEY_BYTES_MAX: Final = 256
+
+_U32: Final = struct.Struct(">I")
+_U16: Final = struct.Struct(">H")
+_KEY: Final = struct.Struct(">QH")
+_CHECKPOINT: Final = struct.Struct(">Q")
+
+pack_stream_number = _U32.pack
+pack_type_number = _U16.pack
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What a file says of itself. `fences` counts reopenings after a failed commit."""
+
+    log_id: str
+    format: int = FORMAT
+    engine: str = "lmdb-0.9"
+    fences: int = 0
+
+
+class Tables:
+    """Handles of the tables. `txn` is a write transaction if they are to be made."""
+
+    def __init__(self, environment: lmdb.Environment, txn: lmdb.Transaction[Any], *, create: bool) -> None:
+        def table(name: bytes, **flags: bool) -> Any:
+            return environment.open_db(name, txn=txn, create=create, **flags)
+
+        self.log = table(b"log")
+        self.streams = table(b"streams", dupsort=True, dupfixed=True)
+        self.names = table(b"names")
+        self.numbers = table(b"numbers")
+        self.types = table(b"types")
+        self.keys = table(b"keys")
+        self.checkpoints = table(b"checkpoints")
+        self.snapshots = table(b"snapshots")
+        self.views = table(b"views")
+        self.about = table(b"about")
+
+
+Read: TypeAlias = "lmdb.Transaction[bytes]"
+"""A transaction that is read from, of either kind."""
+
+
+# --- header -----------------------------------------------------------------------------------------------------------
+def read_header(txn: Read, tables: Tables, path: str, new_log_id: str | None = None) -> Header:
+    """The header. In an empty file it is written, if there is an id for a new log and `txn` can write.
+
+    Raises `DamagedLog`, `NewerFormat`.
+    """
+    value = txn.get(b"header", db=tables.about)
+    if value is None and new_log_id is not None and not last_number(txn, tables.log):
+        header = Header(new_log_id)
+        write_header(txn, tables, header)
+        return header
+    body = None if value is None else unseal(b"header", value)
+    if body is None:
+        raise DamagedLog(path=path, reason="the header is missing or damaged")
+    header = msgspec.json.decode(body, type=Header)
+    if header.format > FORMAT:
+        raise NewerFormat(path=path, format=header.format, known=FORMAT)
+    return header
+
+
+def write_header(txn: Read, tables: Tables, header: Header) -> None:
+    """Put the header."""
+    txn.put(b"header", seal(b"header", msgspec.json.encode(header)), db=tables.about)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+def name_key(name: bytes) -> bytes:
+    """A key of `numbers`: the name, or for a long one a digest behind a byte that no UTF-8 text begins with."""
+    return name if len(name) <= _NAME_KEY_BYTES_MAX else b"\xff" + sha256(name).digest()
+
+
+def stream_name(txn: Read, tables: Tables, number: int) -> str | None:
+    """The name of a stream number, or None if it is unknown or damaged."""
+    key = pack_stream_number(number)
+    value = txn.get(key, db=tables.names)
+    body = None if value is None else unseal(key, value)
+    return None if body is None else body.decode(errors="replace")
+
+
+def stream_number(txn: Read, tables: Tables, name: str) -> int:
+    """The number of a stream, 0 if it does not exist. Raises `BadRecord` if the names tables contradict each other."""
+    value = txn.get(name_key(name.encode()), db=tables.numbers)
+    if value is None:
+        return 0
+    number: int = _U32.unpack(value)[0] if len(value) == _U32.size else 0
+    if stream_name(txn, tables, number) != name:
+        raise BadRecord(stream=name, reason="the names of streams are damaged")
+    return number
+
+
+def type_names(txn: Read, tables: Tables) -> dict[int, str]:
+    """All type numbers with their names; damaged ones are left out."""
+    found = {}
+    for key, value in txn.cursor(tables.types):
+        body = unseal(key, value)
+        if body is not None and len(key) == _U16.size:
+            found[_U16.unpack(key)[0]] = body.decode(errors="replace")
+    return found
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+def last_number(txn: Read, table: Any) -> int:
+    """The last key of a table whose keys are big-endian numbers; 0 in an empty one."""
+    cursor = txn.cursor(table)
+    return int.from_bytes(cursor.key(), "big") if cursor.last() else 0
+
+
+# --- small entries ----------------------------------------------------------------------------------------------------
+def pack_key(first_position: int, count: int, digest: bytes) -> bytes:
+    """What lies under a key."""
+    return _KEY.pack(first_position, count) + digest
+
+
+def unpack_key(body: bytes) -> tuple[int, int, bytes] | None:
+    """First position, count and digest, or None if that cannot be."""
+    if len(body) < _KEY.size:
+        return None
+    first_position, count = _KEY.unpack_from(body)
+    return first_position, count, body[_KEY.size :]
+
+
+pack_checkpoint = _CHECKPOINT.pack
+
+
+def read_checkpoint(txn: Read, tables: Tables, name: bytes) -> int:
+    """A stored checkpoint, 0 without one. Raises `BadRecord`: a damaged one is never a start from zero."""
+    value = txn.get(name, db=tables.checkpoints)
+    if value is None:
+        return 0
+    body = unseal(name, value)
+    if body is None or len(body) != _CHECKPOINT.size:
+        raise BadRecord(reason="a checkpoint is damaged", name=name.decode(errors="replace"))
+    position: int = _CHECKPOINT.unpack(body)[0]
+    return position

@@ -1,0 +1,247 @@
+"""`LmdbLog`: the verbs of a log over a file that the handles of a process share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, Self
+
+from eventlog.admission import check_checkpoint, check_key, check_range, check_stream, prepare
+from eventlog.errors import InvalidArgument, LogClosed, OutcomeUnknown, ReadOnlyLog
+from eventlog.lmdb.commit import Committer
+from eventlog.lmdb.environment import MAP_BYTES_DEFAULT
+from eventlog.lmdb.shared import Mode, Options, Shared, acquire, release
+from eventlog.lmdb.ticket import Ticket
+from eventlog.log import Done, LogStats, OnBad
+from eventlog.memory import wall_clock
+from eventlog.types import Appended, Expect, Found, Registry, Snapshot, StoredEvent
+
+MAP_BYTES_MIN: Final = 1 << 20
+_POLL_S: Final = 0.01
+
+
+def open_log(
+    path: str | os.PathLike[str],
+    types: Registry | None = None,
+    *,
+    mode: Mode = "durable",
+    readonly: bool = False,
+    create: bool = True,
+    map_size: int | None = None,
+    clock: Callable[[], int] | None = None,
+) -> LmdbLog:
+    """Open the log in a directory, making it if it is not there and `create` is true.
+
+    `mode`: "durable" (acknowledged means that it survives a loss of power) or "relaxed" (which may lose the last
+    acknowledged events, a suffix, and flushes once a commit instead of twice). `readonly` opens beside a writer in
+    another process, without its lock. `map_size`: largest size of the file in bytes. `clock`: UTC microseconds for
+    `recorded_at`; the handle that opens the file brings it.
+
+    The same directory opened twice in a process is one file with two handles; other options raise `OptionsDiffer`.
+    Raises `LogInUse` if another process writes, `NotALog`, `DamagedLog`, `NewerFormat`, `NetworkFileSystem`.
+    """
+    if mode not in ("durable", "relaxed"):
+        raise InvalidArgument("mode is 'durable' or 'relaxed'", value=mode)
+    size = MAP_BYTES_DEFAULT if map_size is None else map_size
+    if size < MAP_BYTES_MIN:
+        raise InvalidArgument(f"a map has at least {MAP_BYTES_MIN} bytes", value=size)
+    return LmdbLog(acquire(path, Options(mode, readonly, size), clock or wall_clock, create=create), types)
+
+
+class LmdbLog:
+    """An `EventLog` in a directory, by `open_log`. A handle is thread-safe and no use in a forked child."""
+
+    def __init__(self, shared: Shared, types: Registry | None) -> None:
+        self._shared = shared
+        self._registry = types
+        self._closed = False
+
+    # --- identity -----------------------------------------------------------------------------------------------------
+    @property
+    def log_id(self) -> str:
+        """A random name given when the log was made."""
+        return self._shared.header.log_id
+
+    @property
+    def registry(self) -> Registry | None:
+        """The types that this handle encodes and decodes, if it was opened with any."""
+        return self._registry
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+    def append(
+        self,
+        stream: str,
+        events: Sequence[Any],
+        *,
+        expect: Expect = "any",
+        key: bytes | None = None,
+        digest: bytes = b"",
+        correlation: str = "",
+        causation: int = 0,
+        snapshot: Snapshot | None = None,
+        timeout_s: float = 10.0,
+    ) -> Appended:
+        """See `EventLog.append`."""
+        committer = self._writer()
+        if committer.is_this_thread():
+            raise InvalidArgument("a callback must not wait for the thread that it runs on: use append_nowait")
+        ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
+        waiter = ticket.with_waiter()
+        deadline = time.monotonic() + timeout_s
+        committer.submit(ticket, deadline)
+        if not waiter.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise OutcomeUnknown(stream=stream, timeout_s=timeout_s)
+        outcome = ticket.outcome
+        if isinstance(outcome, Appended):
+            return outcome
+        assert outcome is not None
+        raise outcome
+
+    def append_nowait(
+        self,
+        stream: str,
+        events: Sequence[Any],
+        *,
+        expect: Expect = "any",
+        key: bytes | None = None,
+        digest: bytes = b"",
+        correlation: str = "",
+        causation: int = 0,
+        snapshot: Snapshot | None = None,
+        done: Done | None = None,
+    ) -> Future[Appended]:
+        """See `EventLog.append_nowait`."""
+        committer = self._writer()
+        ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
+        future = ticket.with_future(done)
+        committer.submit(ticket)
+        return future
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+    def read(
+        self, stream: str, after: int = 0, limit: int | None = None, *, backwards: bool = False, on_bad: OnBad = "stop"
+    ) -> Iterator[StoredEvent]:
+        """See `EventLog.read`."""
+        check_range(after, limit)
+        check_stream(stream)
+        return self._open().reader.read(stream, after, limit, on_bad, backwards=backwards)
+
+    def read_all(
+        self, after: int = 0, types: frozenset[str] | None = None, limit: int | None = None, *, on_bad: OnBad = "stop"
+    ) -> Iterator[StoredEvent]:
+        """See `EventLog.read_all`."""
+        check_range(after, limit)
+        return self._open().reader.read_all(after, types, limit, on_bad)
+
+    def event_at(self, position: int) -> StoredEvent | None:
+        """The event at a position, or None beyond the end. Raises `BadRecord`."""
+        return self._open().reader.event_at(position)
+
+    def head(self) -> int:
+        """Position of the last durable event; 0 for an empty log."""
+        shared = self._open()
+        return shared.reader.head() if shared.committer is None else shared.committer.head
+
+    def stream_version(self, stream: str) -> int:
+        """Version of the last durable event of a stream; 0 for one that does not exist."""
+        check_stream(stream)
+        return self._open().reader.stream_version(stream)
+
+    def streams(self, prefix: str = "") -> Iterator[str]:
+        """Names of the streams that begin with `prefix`, in the order of their first event."""
+        return self._open().reader.streams(prefix)
+
+    def find(self, stream: str, key: bytes) -> Found | None:
+        """Where a key was appended; the records that it points to are verified. Raises `BadRecord`."""
+        check_stream(stream)
+        check_key(key)
+        known = self._open().reader.find(stream, key)
+        return None if known is None else Found(known.first_position, known.count, known.digest)
+
+    # --- followers and snapshots --------------------------------------------------------------------------------------
+    def checkpoint(self, name: str) -> int:
+        """Position up to which the follower of that name has done its work. In another process: what is stored."""
+        shared = self._open()
+        if shared.committer is None:
+            return shared.checkpoints.stored(name)
+        return shared.checkpoints.get(name)
+
+    def set_checkpoint(self, name: str, expected: int, position: int) -> None:
+        """Move a checkpoint by compare-and-set. Raises `CheckpointConflict`, `CheckpointBeyondHead`."""
+        check_checkpoint(name)
+        committer = self._writer()
+        if self._shared.checkpoints.move(name, expected, position, committer.head):
+            committer.wake()
+
+    def load_snapshot(self, stream: str) -> Snapshot | None:
+        """The latest snapshot of a stream, or None. Damage counts as None."""
+        check_stream(stream)
+        return self._open().reader.snapshot(stream)
+
+    # --- waiting and the end ------------------------------------------------------------------------------------------
+    def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:
+        """Call `bell(head)` after each commit of events, on the committer's thread; returns the way to stop that."""
+        return self._writer().subscribe(bell)
+
+    def wait_for(self, position: int, timeout_s: float) -> bool:
+        """Wait until the log has reached a position; False when the time is over. A reader of a foreign log polls."""
+        shared = self._open()
+        if shared.committer is not None:
+            return shared.committer.wait_for(position, timeout_s)
+        deadline = time.monotonic() + timeout_s
+        while self.head() < position:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)  # the writer is another process and rings no bell here
+        return True
+
+    def flush(self, timeout_s: float = 10.0) -> None:
+        """Wait until everything appended before is durable or has failed, and checkpoints are written.
+
+        In the mode "relaxed" it makes what was acknowledged survive a loss of power. Raises `OutcomeUnknown`.
+        """
+        self._writer().flush(timeout_s)
+
+    def stats(self) -> LogStats:
+        """Figures of this log. A reader of a foreign log counts no appends."""
+        shared = self._open()
+        committer = shared.committer
+        return LogStats(
+            log_id=self.log_id,
+            head=self.head(),
+            streams=shared.reader.count_streams(),
+            queued=committer.queued if committer else 0,
+            appends=committer.appends if committer else 0,
+            commits=committer.commits if committer else 0,
+            failures=committer.failures if committer else 0,
+            bytes_on_disk=shared.environment.bytes_on_disk(),
+            commit_ms_last=committer.commit_ms_last if committer else 0.0,
+        )
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """Give this handle back; the last one writes what is queued and closes the file. Raises `CloseTimeout`."""
+        self._shared.environment.check_process()
+        if not self._closed:
+            self._closed = True
+            release(self._shared, timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+    def _open(self) -> Shared:
+        self._shared.environment.check_process()
+        if self._closed:
+            raise LogClosed
+        return self._shared
+
+    def _writer(self) -> Committer:
+        committer = self._open().committer
+        if committer is None:
+            raise ReadOnlyLog(path=str(self._shared.directory))
+        return committer

@@ -1,0 +1,316 @@
+"""Reading a log: chunks of events, each from one short read transaction that is over before a caller sees an event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import lmdb
+
+from eventlog.admission import KnownKey
+from eventlog.errors import BadRecord
+from eventlog.lmdb.batch import verified_key
+from eventlog.lmdb.environment import Environment
+from eventlog.lmdb.layout import Read as Txn
+from eventlog.lmdb.layout import Tables, last_number, pack_stream_number, stream_name, stream_number, type_names
+from eventlog.log import OnBad
+from eventlog.record import (
+    FLAG_ERASED,
+    TYPE,
+    VERSION,
+    Record,
+    bad_record,
+    decode_record,
+    pack_position,
+    unpack_position,
+    unpack_snapshot,
+    unseal,
+)
+from eventlog.types import Snapshot, StoredEvent
+
+CHUNK_EVENTS_MAX: Final = 256
+CHUNK_BYTES_MAX: Final = 8 << 20
+NAMES_REMEMBERED_MAX: Final = 65536
+_WALK_BACK_MAX: Final = 32
+"""Up to so many versions from the end are walked back to; a start further away is bisected."""
+
+
+class Reader:
+    """Everything that is read from the file. Thread-safe: what it shares are caches of names, which never change."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._streams: dict[int, str] = {}
+        self._types: dict[int, str] = {}
+
+    # --- the whole log ------------------------------------------------------------------------------------------------
+    def read_all(
+        self, after: int, types: frozenset[str] | None, limit: int | None, on_bad: OnBad
+    ) -> Iterator[StoredEvent]:
+        """Events above a position, up to the end that the log has when the first is asked for."""
+        end = self.head()
+        left = end if limit is None else limit
+        while after < end and left:
+            after, events, bad = self._chunk_of_all(after, end, types, min(left, CHUNK_EVENTS_MAX), on_bad)
+            left -= len(events)
+            yield from events
+            if bad is not None:
+                raise bad
+
+    def _chunk_of_all(
+        self, after: int, end: int, types: frozenset[str] | None, limit: int, on_bad: OnBad
+    ) -> tuple[int, list[StoredEvent], BadRecord | None]:
+        """Up to `limit` events with a position above `after`; the position reached; the damage that ended it."""
+        events: list[StoredEvent] = []
+        size = seen = 0
+        with self._environment.reading() as (txn, tables):
+            cursor = txn.cursor(tables.log)
+            if not cursor.set_range(pack_position(after + 1)):
+                return end, events, BadRecord(position=after + 1, reason="missing") if on_bad == "stop" else None
+            for key, value in cursor:
+                after += 1
+                if after > end:
+                    return end, events, None
+                if (position := unpack_position(key)) != after:
+                    if on_bad == "stop":
+                        return end, events, BadRecord(position=after, reason="missing")
+                    after = position
+                try:
+                    event = self._event(txn, tables, key, value, types)
+                except BadRecord as error:
+                    if on_bad == "stop":
+                        return end, events, error
+                    event = raw_event(after, value) if on_bad == "raw" else None
+                if event is not None:
+                    events.append(event)
+                size += len(value)
+                seen += 1
+                if len(events) >= limit or size > CHUNK_BYTES_MAX or seen >= CHUNK_EVENTS_MAX:
+                    break
+        return after, events, None
+
+    # --- one stream ---------------------------------------------------------------------------------------------------
+    def read(
+        self, stream: str, after: int, limit: int | None, on_bad: OnBad, *, backwards: bool
+    ) -> Iterator[StoredEvent]:
+        """Events of one stream above a version, up to the end that it has when the first is asked for."""
+        with self._environment.reading() as (txn, tables):
+            number = stream_number(txn, tables, stream)
+            end = self._version(txn, tables, number)
+        left = min(end - after, end if limit is None else limit)
+        version = end if backwards else after + 1
+        while left > 0:
+            size = min(left, CHUNK_EVENTS_MAX)
+            events, read, bad = self._chunk_of_stream(stream, number, version, size, on_bad, backwards=backwards)
+            left -= read
+            version += -read if backwards else read
+            yield from events
+            if bad is not None:
+                raise bad
+
+    def _chunk_of_stream(
+        self, stream: str, number: int, version: int, limit: int, on_bad: OnBad, *, backwards: bool
+    ) -> tuple[list[StoredEvent], int, BadRecord | None]:
+        """Up to `limit` events from `version` on; how many versions were passed; the damage that ended it."""
+        events: list[StoredEvent] = []
+        size = read = 0
+        with self._environment.reading() as (txn, tables):
+            cursor = txn.cursor(tables.streams)
+            if not self._seek(txn, tables, cursor, number, version):
+                return events, limit, BadRecord(stream=stream, version=version, reason="missing")
+            step = cursor.prev_dup if backwards else cursor.next_dup
+            while True:
+                key = cursor.value()
+                value = txn.get(key, db=tables.log) or b""
+                try:
+                    event = self._event(txn, tables, key, value, None)
+                    if event is None or event.version != version or event.stream != stream:
+                        raise bad_record(key, f"not version {version} of {stream!r}")
+                    events.append(event)
+                except BadRecord as error:
+                    if on_bad == "stop":
+                        return events, limit, error
+                    if on_bad == "raw":
+                        events.append(raw_event(unpack_position(key), value, stream, version))
+                size += len(value)
+                read += 1
+                version += -1 if backwards else 1
+                if read >= limit or size > CHUNK_BYTES_MAX:
+                    return events, read, None
+                if not step():
+                    return events, limit, BadRecord(stream=stream, version=version, reason="missing")
+
+    def _seek(self, txn: Txn, tables: Tables, cursor: lmdb.Cursor[bytes], number: int, version: int) -> bool:
+        """Put a cursor of `streams` on the position of a version: the ends by walking, the middle by bisection."""
+        stream_key = pack_stream_number(number)
+        if not cursor.set_key(stream_key):
+            return False
+        low = unpack_position(cursor.value())
+        if version == 1:
+            return True
+        cursor.last_dup()
+        last = self._version_at(txn, tables, cursor.value())
+        if last is not None and 0 <= last - version <= _WALK_BACK_MAX:
+            return all(cursor.prev_dup() for _ in range(last - version))
+        high = unpack_position(cursor.value())
+        while low <= high:
+            middle = (low + high) // 2
+            if not cursor.set_range_dup(stream_key, pack_position(middle)):
+                high = middle - 1
+                continue
+            at = self._version_near(txn, tables, cursor, version)
+            if at == version:
+                return True
+            if at is None:
+                return False
+            if at < version:
+                low = unpack_position(cursor.value()) + 1
+            else:
+                high = middle - 1
+        return False
+
+    def _version_near(self, txn: Txn, tables: Tables, cursor: lmdb.Cursor[bytes], wanted: int) -> int | None:
+        """Version of the event that a cursor stands on; behind damaged ones, by counting back from a whole one."""
+        start = cursor.value()
+        passed = 0
+        while (version := self._version_at(txn, tables, cursor.value())) is None:
+            passed += 1
+            if not cursor.next_dup():
+                return None
+        for _ in range(passed):
+            cursor.prev_dup()
+        assert cursor.value() == start, wanted
+        return version - passed
+
+    @staticmethod
+    def _version_at(txn: Txn, tables: Tables, key: bytes) -> int | None:
+        try:
+            return decode_record(key, txn.get(key, db=tables.log) or b"")[VERSION]
+        except BadRecord:
+            return None
+
+    def _version(self, txn: Txn, tables: Tables, number: int) -> int:
+        if not number:
+            return 0
+        cursor = txn.cursor(tables.streams)
+        if not cursor.set_key(pack_stream_number(number)) or not cursor.last_dup():
+            raise BadRecord(reason="a stream has no positions", stream=self._stream(txn, tables, number))
+        key = cursor.value()
+        version = self._version_at(txn, tables, key)
+        # a damaged last event must not hide the ones before it: count
+        return cursor.count() if version is None else version
+
+    # --- single things ------------------------------------------------------------------------------------------------
+    def head(self) -> int:
+        """Position of the last event in the file."""
+        with self._environment.reading() as (txn, tables):
+            return last_number(txn, tables.log)
+
+    def event_at(self, position: int) -> StoredEvent | None:
+        """The event at a position, or None beyond the end. Raises `BadRecord`."""
+        if position < 1:
+            return None
+        key = pack_position(position)
+        with self._environment.reading() as (txn, tables):
+            value = txn.get(key, db=tables.log)
+            if value is None:
+                if position <= last_number(txn, tables.log):
+                    raise bad_record(key, "missing")
+                return None
+            return self._event(txn, tables, key, value, None)
+
+    def stream_version(self, stream: str) -> int:
+        """Version of the last event of a stream, 0 for one that does not exist."""
+        with self._environment.reading() as (txn, tables):
+            return self._version(txn, tables, stream_number(txn, tables, stream))
+
+    def streams(self, prefix: str) -> Iterator[str]:
+        """Names of streams in the order of their first event. Raises `BadRecord` for a damaged name."""
+        last = 0
+        while True:
+            names: list[str] = []
+            with self._environment.reading() as (txn, tables):
+                cursor = txn.cursor(tables.names)
+                more = cursor.set_range(pack_stream_number(last + 1))
+                for _ in range(CHUNK_EVENTS_MAX):
+                    if not more:
+                        break
+                    last = int.from_bytes(cursor.key(), "big")
+                    names.append(self._stream(txn, tables, last))
+                    more = cursor.next()
+            yield from (name for name in names if name.startswith(prefix))
+            if not more:
+                return
+
+    def count_streams(self) -> int:
+        """How many streams there are."""
+        with self._environment.reading() as (txn, tables):
+            return int(txn.stat(tables.names)["entries"])
+
+    def find(self, stream: str, key: bytes) -> KnownKey | None:
+        """What was appended under a key, verified against the records. Raises `BadRecord`."""
+        with self._environment.reading() as (txn, tables):
+            number = stream_number(txn, tables, stream)
+            stored_key = key + pack_stream_number(number)
+            value = txn.get(stored_key, db=tables.keys) if number else None
+            return None if value is None else verified_key(txn, tables, stream, number, stored_key, value)
+
+    def snapshot(self, stream: str) -> Snapshot | None:
+        """The latest snapshot of a stream; None without one, and for a damaged one."""
+        with self._environment.reading() as (txn, tables):
+            number = stream_number(txn, tables, stream)
+            key = pack_stream_number(number)
+            value = txn.get(key, db=tables.snapshots) if number else None
+        body = None if value is None else unseal(key, value)
+        return None if body is None else unpack_snapshot(body)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+    def _event(
+        self, txn: Txn, tables: Tables, key: bytes, value: bytes, types: frozenset[str] | None
+    ) -> StoredEvent | None:
+        """The event in a record, or None if it is of none of the types. Raises `BadRecord`."""
+        record = decode_record(key, value)
+        flags, type_number, number, version, recorded_at, place, count, type_version, correlation, causation, body = (
+            record
+        )
+        name = self._types.get(type_number) or self._type(txn, tables, key, record)
+        if types is not None and name not in types:
+            return None
+        return StoredEvent(
+            unpack_position(key),
+            self._streams.get(number) or self._stream(txn, tables, number),
+            version,
+            place,
+            count,
+            name,
+            type_version,
+            recorded_at,
+            correlation,
+            causation,
+            body,
+            flags & FLAG_ERASED != 0,
+        )
+
+    def _type(self, txn: Txn, tables: Tables, key: bytes, record: Record) -> str:
+        self._types.update(type_names(txn, tables))
+        name = self._types.get(record[TYPE])
+        if name is None:
+            raise bad_record(key, f"type number {record[TYPE]} has no name")
+        return name
+
+    def _stream(self, txn: Txn, tables: Tables, number: int) -> str:
+        name = stream_name(txn, tables, number)
+        if name is None:
+            raise BadRecord(reason=f"stream number {number} has no name, or a damaged one")
+        if len(self._streams) >= NAMES_REMEMBERED_MAX:
+            self._streams.clear()
+        self._streams[number] = name
+        return name
+
+
+def raw_event(position: int, value: bytes, stream: str = "", version: int = 0) -> StoredEvent:
+    """What `on_bad="raw"` gives for a damaged record: its bytes as the payload of an event without a type."""
+    empty: dict[str, Any] = {"place": 0, "count": 1, "type": "", "type_version": 0, "recorded_at": 0}
+    return StoredEvent(
+        position=position, stream=stream, version=version, correlation="", causation=0, payload=value, **empty
+    )

@@ -1,0 +1,206 @@
+"""One open file for all handles of a process: opened once, counted, closed with the last handle."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from eventlog.errors import DamagedLog, EventLogError, LogInUse, NotALog, OptionsDiffer
+from eventlog.lmdb.checkpoints import Checkpoints
+from eventlog.lmdb.commit import Committer, open_for_writing
+from eventlog.lmdb.directory import (
+    Current,
+    generation_path,
+    read_current,
+    refuse_network,
+    sync_directory,
+    write_current,
+)
+from eventlog.lmdb.environment import Environment
+from eventlog.lmdb.layout import Header, Tables, read_header
+from eventlog.lmdb.lock import WriterLock
+from eventlog.lmdb.read import Reader
+
+CLOSING_WAIT_S: Final = 10.0
+EXIT_WAIT_S: Final = 1.5
+
+Mode = Literal["durable", "relaxed"]
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What must be equal for two handles to share a file."""
+
+    mode: Mode
+    readonly: bool
+    map_size: int
+
+
+class Shared:
+    """The parts of one open log. Made by `acquire`, given back by `release`."""
+
+    def __init__(self, directory: Path, options: Options, clock: Callable[[], int], *, create: bool) -> None:
+        self.directory = directory
+        self.options = options
+        self.handles = 1
+        self.ended = threading.Event()
+        self.closing = False
+        self.committer: Committer | None = None
+        self._lock: WriterLock | None = None
+        refuse_network(directory)
+        if not options.readonly:
+            if not create and read_current(directory) is None and not generation_path(directory, 1).exists():
+                raise NotALog(path=str(directory), reason="there is no log here")
+            self._lock = WriterLock(directory / "lock")
+        try:
+            self.environment, self.header = self._open()
+        except BaseException:
+            self._release_lock()
+            raise
+        self.reader = Reader(self.environment)
+        self.checkpoints = Checkpoints(self.environment)
+        if not options.readonly:
+            self.committer = Committer(self.environment, self._memory, self.checkpoints, clock, self._end)
+
+    def _open(self) -> tuple[Environment, Header]:
+        current = read_current(self.directory)
+        path = generation_path(self.directory, 1 if current is None else current.generation)
+        environment = Environment(
+            path,
+            map_size=self.options.map_size,
+            relaxed=self.options.mode == "relaxed",
+            readonly=self.options.readonly,
+        )
+        data = path / "data.mdb"
+        if current is None:
+            if self.options.readonly:
+                raise NotALog(path=str(self.directory), reason="there is no log here")
+            if len(list(self.directory.glob("log-*"))) > path.exists():
+                raise DamagedLog(path=str(self.directory), reason="LOG.json is missing")
+        elif not data.exists() or not data.stat().st_size:
+            raise DamagedLog(path=str(data), reason="the file is missing or empty")
+        if self.options.readonly:
+            header = _open_for_reading(environment)
+        else:
+            path.mkdir(mode=0o700, exist_ok=True)
+            new_log_id = secrets.token_hex(16) if current is None else None
+            header, self._memory = open_for_writing(environment, new_log_id)
+        if current is None:
+            sync_directory(path)
+            write_current(self.directory, Current(header.log_id, 1))
+        elif current.log_id != header.log_id:
+            environment.close()
+            raise DamagedLog(path=str(data), reason="LOG.json belongs to another log")
+        return environment, header
+
+    def close(self, timeout_s: float) -> None:
+        """Write what is queued and close the file. Raises `CloseTimeout`; the file then closes when its thread ends."""
+        if self.committer is None:
+            self._end()
+        else:
+            self.committer.close(timeout_s)
+
+    def _end(self) -> None:
+        try:
+            self.environment.close()
+        finally:
+            self._release_lock()
+            _forget(self)
+            self.ended.set()
+
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+
+def _open_for_reading(environment: Environment) -> Header:
+    handle = environment.open()
+    txn = handle.begin()
+    try:
+        tables = Tables(handle, txn, create=False)
+        header = read_header(txn, tables, str(environment.path))
+    except BaseException:
+        txn.abort()
+        environment.close()
+        raise
+    txn.commit()
+    environment.adopt(tables)
+    return header
+
+
+# --- one a process ----------------------------------------------------------------------------------------------------
+_opening = threading.RLock()
+_open: dict[tuple[int, int], Shared] = {}
+_foreign: list[Shared] = []
+"""In a forked child: what the parent has open. Never touched, and kept, so that nothing closes it."""
+
+
+def acquire(path: str | os.PathLike[str], options: Options, clock: Callable[[], int], *, create: bool) -> Shared:
+    """The open file of a directory, opened now or shared with the handles that have it (also by another path to it).
+
+    Raises `OptionsDiffer`, `LogInUse`, `NotALog` and its kinds.
+    """
+    directory = Path(path).resolve()
+    with _opening:
+        if create and not options.readonly and not directory.exists():
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync_directory(directory.parent)
+        if not directory.is_dir():
+            raise NotALog(path=str(directory), reason="there is no such directory")
+        found = directory.stat()
+        identity = found.st_dev, found.st_ino
+        shared = _open.get(identity)
+    if shared is not None and shared.closing and not shared.ended.wait(CLOSING_WAIT_S):
+        raise LogInUse(path=str(directory), pid=os.getpid(), host="this one", since=None)
+    with _opening:
+        shared = _open.get(identity)
+        if shared is None:
+            shared = _open[identity] = Shared(directory, options, clock, create=create)
+            return shared
+        for name in Options.__struct_fields__:
+            if getattr(shared.options, name) != getattr(options, name):
+                raise OptionsDiffer(path=str(directory), option=name)
+        shared.handles += 1
+        return shared
+
+
+def release(shared: Shared, timeout_s: float) -> None:
+    """Give a handle's share back; the last one closes the file."""
+    with _opening:
+        shared.handles -= 1
+        if shared.handles:
+            return
+        shared.closing = True
+    shared.close(timeout_s)
+
+
+def _forget(shared: Shared) -> None:
+    with _opening:
+        for identity, known in list(_open.items()):
+            if known is shared:
+                del _open[identity]
+
+
+def _at_exit() -> None:
+    for shared in list(_open.values()):
+        with contextlib.suppress(EventLogError):
+            shared.close(EXIT_WAIT_S)
+
+
+def _in_child() -> None:
+    global _opening  # noqa: PLW0603 - another thread may have held it at the fork
+    _opening = threading.RLock()
+    _foreign.extend(_open.values())
+    _open.clear()
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
