@@ -130,6 +130,7 @@ def prepare_answer(
         version=version,
         failure=failure,
         detail=line_of(said, DETAIL_CHARS_MAX),
+        by=by,
         model=line_of(named, DETAIL_CHARS_MAX),
         finish=finish,
         latency_ms=latency_ms,

@@ -39,6 +39,10 @@ class ExtractiveSummariser:
         """At most `task.sentences` sentences in `task.chars` characters; empty only if the task is."""
         return FoldReply(text=_fold(task), model=NAME, finish="stop", input_chars=task.input_chars)
 
+    def patience_s(self, asked_s: float) -> float:
+        """No longer than asked: nothing is waited for."""
+        return asked_s
+
     def close(self) -> None:
         """Nothing is held."""
 
