@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from pathlib import Path
 
@@ -132,6 +133,37 @@ def test_rows_are_read_and_a_missing_set_is_an_error(data_dir: Path) -> None:
     assert {"id", "section", "text"} <= set(rows("free/blns")[0])
     with pytest.raises(FileNotFoundError):
         rows("free/no-such-set")
+
+
+PROPERTY = """
+from hypothesis import given, settings, strategies as st
+@settings(max_examples=50)
+@given(st.integers(0, 10**9))
+def test_it(number): assert number < 1000, f"fails for {number}"
+"""
+
+
+def test_a_property_fails_the_same_way_on_every_run(pytester: pytest.Pytester) -> None:
+    first, second = (_tried(_run(pytester, PROPERTY, "-n", "0", "--hypothesis-verbosity=verbose")) for _ in range(2))
+    assert first == second
+    assert len(first) > 1
+
+
+def test_fuzz_draws_a_new_seed_and_prints_how_to_repeat_it(pytester: pytest.Pytester) -> None:
+    fuzz = ("-n", "0", "--hypothesis-profile=fuzz", "--hypothesis-verbosity=verbose")
+    result = _run(pytester, PROPERTY, *fuzz)
+    (line,) = (line for line in result.outlines if line.startswith("seed: "))
+    seed = line.removeprefix("seed: ").partition(";")[0]
+    assert f"make fuzz ARGS='--hypothesis-seed={seed}'" in line
+    shutil.rmtree(pytester.path / ".hypothesis", ignore_errors=True)  # else the known failure comes first
+    again = _run(pytester, PROPERTY, *fuzz, f"--hypothesis-seed={seed}")
+    assert _tried(again) == _tried(result) != []
+    result.stdout.fnmatch_lines(["*fails for *"])
+
+
+def _tried(result: pytest.RunResult) -> list[str]:
+    """The examples that hypothesis tried, in order."""
+    return [line.strip() for line in result.outlines if line.strip().startswith("number=")]
 
 
 def _run(pytester: pytest.Pytester, body: str, *arguments: str) -> pytest.RunResult:
