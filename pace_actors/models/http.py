@@ -133,8 +133,12 @@ class ChatClient:
                 return self._read(response)
         except httpcore.TimeoutException:
             return ModelFailure("timeout", "the deadline passed")
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpx.HTTPError) as error:
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpx.HTTPError, httpx.InvalidURL) as error:
             return ModelFailure("connection", _why(error))
+        except RuntimeError:
+            if not self._closed:
+                raise
+            return ModelFailure("connection", "closed by us")
 
     def _read(self, response: httpx.Response) -> tuple[int, bytes] | ModelFailure:
         status = response.status_code

@@ -219,7 +219,20 @@ def test_a_redirect_is_not_followed_and_its_target_is_named(status: int) -> None
     assert other.requests == []
 
 
-@pytest.mark.parametrize("location", ["/v1/elsewhere", "http://[broken", ""])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "/v1/elsewhere",
+        "http://[broken",
+        "",
+        "//",
+        "http:///x",
+        "http://a:99999999/",
+        "javascript:x",
+        "http://a b/",
+        "ü",
+    ],
+)
 def test_a_redirect_to_nowhere_useful_is_one_failure_too(location: str) -> None:
     assert failure(server_says.redirect(location)).kind in {"http_status", "connection"}
 
@@ -310,6 +323,26 @@ def test_close_ends_a_call_that_is_running_and_refuses_later_ones() -> None:
         with pytest.raises(ModelFailure, match="unavailable: this client is closed"):
             client.chat([], max_tokens=1, deadline_s=1)
         client.close()
+
+
+def test_calls_that_race_with_close_end_as_replies_or_failures() -> None:
+    """Goal: nothing but `ModelFailure` leaves a call (S5). Method: 60 clients closed while 4 threads call."""
+
+    def call(client: ChatClient, start: threading.Barrier) -> str:
+        start.wait(PATIENCE_S)
+        try:
+            return client.chat([], max_tokens=1, deadline_s=PATIENCE_S).text
+        except ModelFailure as ended:
+            return ended.kind
+
+    with ModelServer(lambda *_: server_says.reply("done")) as server, ThreadPoolExecutor(4) as pool:
+        for _ in range(60):
+            client = ChatClient(server.url)
+            start = threading.Barrier(5)
+            calls = [pool.submit(call, client, start) for _ in range(4)]
+            start.wait(PATIENCE_S)
+            client.close()
+            assert {one.result(PATIENCE_S) for one in calls} <= {"done", "connection", "unavailable"}
 
 
 def test_many_calls_at_once_do_not_wait_for_each_other() -> None:
