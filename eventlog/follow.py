@@ -62,7 +62,7 @@ class Follower:
         head = self._log.head()
         events = list(self._log.read_all(self._position, self._types, limit))
         if len(events) < limit:
-            self._scanned = max(head, _batch_end(events[-1])) if events else head
+            self._scanned = max(head, _batch_end(events[-1]) if events else self._position)
         else:
             self._scanned = end = _batch_end(events[-1])
             rest = self._log.read_all(events[-1].position, self._types, end - events[-1].position)

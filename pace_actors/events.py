@@ -22,6 +22,7 @@ from pace_actors.values import (
     EndReason,
     Failure,
     Finish,
+    FoldBounds,
     LiveTurn,
     Masked,
     Microseconds,
@@ -34,11 +35,11 @@ REGISTRY = Registry()
 E_ = TypeVar("E_", bound="type[Heard] | type[Decided]")
 
 
-class Heard(Struct):
+class Heard(Struct, frozen=True, kw_only=True):
     """An input: something that came from outside, with all that deciding about it will read."""
 
 
-class Decided(Struct):
+class Decided(Struct, frozen=True, kw_only=True):
     """A decision: the outcome of a rule, caused by the input at the head of its batch."""
 
 
@@ -56,7 +57,7 @@ def event(name: str) -> Callable[[E_], E_]:
 
 
 @event("TurnHeard")
-class TurnHeard(Heard):
+class TurnHeard(Heard, frozen=True, kw_only=True):
     """A user's words and the assistant's answer, redacted, with what `domain.prepare` made of them."""
 
     at: Microseconds
@@ -85,7 +86,7 @@ class TurnHeard(Heard):
 
 
 @event("AnswerArrived")
-class AnswerArrived(Heard):
+class AnswerArrived(Heard, frozen=True, kw_only=True):
     """What came of one request for a summary: a text as the model gave it, or a failure."""
 
     at: Microseconds
@@ -132,7 +133,7 @@ class AnswerArrived(Heard):
 
 
 @event("ClockRead")
-class ClockRead(Heard):
+class ClockRead(Heard, frozen=True, kw_only=True):
     """The clock was read because a timer of an awake thread ran out."""
 
     at: Microseconds
@@ -140,14 +141,14 @@ class ClockRead(Heard):
 
 
 @event("ResetAsked")
-class ResetAsked(Heard):
+class ResetAsked(Heard, frozen=True, kw_only=True):
     """The user asked for a fresh start."""
 
     at: Microseconds
 
 
 @event("SettingsChanged")
-class SettingsChanged(Heard):
+class SettingsChanged(Heard, frozen=True, kw_only=True):
     """The thread's settings, all of them, as they are from here on."""
 
     at: Microseconds
@@ -155,7 +156,7 @@ class SettingsChanged(Heard):
 
 
 @event("WithdrawAsked")
-class WithdrawAsked(Heard):
+class WithdrawAsked(Heard, frozen=True, kw_only=True):
     """These turns are to be shown nowhere any more, because a fact was forgotten or they are to be erased."""
 
     at: Microseconds
@@ -168,7 +169,7 @@ class WithdrawAsked(Heard):
 
 
 @event("EraseThreadAsked")
-class EraseThreadAsked(Heard):
+class EraseThreadAsked(Heard, frozen=True, kw_only=True):
     """Nothing of this thread is to remain; its stream and its numbers go on."""
 
     at: Microseconds
@@ -178,7 +179,7 @@ class EraseThreadAsked(Heard):
 
 
 @event("TurnRecorded")
-class TurnRecorded(Decided):
+class TurnRecorded(Decided, frozen=True, kw_only=True):
     """The turn got its number, for ever."""
 
     turn: int
@@ -186,14 +187,14 @@ class TurnRecorded(Decided):
 
 
 @event("TurnsDisplaced")
-class TurnsDisplaced(Decided):
+class TurnsDisplaced(Decided, frozen=True, kw_only=True):
     """All turns up to this one left the window and are pending: shown as extracts until a summary covers them."""
 
     to: int
 
 
 @event("SummaryRequested")
-class SummaryRequested(Decided):
+class SummaryRequested(Decided, frozen=True, kw_only=True):
     """A summary is wanted. Base text and turns are bound by this request, whatever is current when it is made."""
 
     session: int
@@ -208,24 +209,25 @@ class SummaryRequested(Decided):
     from_at: int
     """Stream version of the first of these turns."""
     by: RequestedBy = "model"
+    bounds: FoldBounds = FoldBounds()
 
 
 @event("SummaryAccepted")
-class SummaryAccepted(Decided):
+class SummaryAccepted(Decided, frozen=True, kw_only=True):
     """The answer's cleaned text, up to this offset, is the summary now."""
 
     chars: int
 
 
 @event("SummaryRejected")
-class SummaryRejected(Decided):
+class SummaryRejected(Decided, frozen=True, kw_only=True):
     """The answer changes no text; the first rule that it failed is the reason (T13)."""
 
     reason: RejectReason
 
 
 @event("SummaryInvalidated")
-class SummaryInvalidated(Decided):
+class SummaryInvalidated(Decided, frozen=True, kw_only=True):
     """The summary had seen a withdrawn turn: it is dropped, a new generation begins, coverage starts over (T15)."""
 
     version: int
@@ -233,14 +235,14 @@ class SummaryInvalidated(Decided):
 
 
 @event("TurnWithdrawn")
-class TurnWithdrawn(Decided):
+class TurnWithdrawn(Decided, frozen=True, kw_only=True):
     """These turns are shown nowhere any more."""
 
     turns: tuple[int, ...]
 
 
 @event("SessionEnded")
-class SessionEnded(Decided):
+class SessionEnded(Decided, frozen=True, kw_only=True):
     """The next turn starts a new session; until then none is live."""
 
     reason: EndReason
@@ -249,7 +251,7 @@ class SessionEnded(Decided):
 
 
 @event("ThreadErased")
-class ThreadErased(Decided):
+class ThreadErased(Decided, frozen=True, kw_only=True):
     """Everything before is gone; the numbers go on from here. Itself never erased."""
 
     session: int

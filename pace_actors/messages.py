@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -21,14 +22,15 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 # --- to a ThreadActor ---------------------------------------------------------------------------------------------------
 
 
-class RecordTurn(Message):
+class RecordTurn(Message, frozen=True, kw_only=True):
     """Record a turn; answered with `Recorded` when it is durable, or with a typed error."""
 
     user: str
     assistant: str
     actions: Sequence[Any] = ()
     channel: str = ""
-    at: Microseconds
+    at: Microseconds | datetime
+    """A naive datetime is in the thread's zone, which its actor knows."""
     at_given: bool = False
     turn_id: str
     own_id: bool = False
@@ -37,24 +39,24 @@ class RecordTurn(Message):
     correlation: str = ""
 
 
-class ViewThread(Message):
+class ViewThread(Message, frozen=True, kw_only=True):
     """Answered with `ThreadView`. Writes nothing."""
 
 
-class ResetThread(Message):
+class ResetThread(Message, frozen=True, kw_only=True):
     """End the session; answered with `Done`."""
 
     at: Microseconds
 
 
-class ChangeSettings(Message):
+class ChangeSettings(Message, frozen=True, kw_only=True):
     """Change settings of the thread; answered with `Done`. Already checked against their ranges."""
 
     at: Microseconds
     changes: Mapping[str, Any]
 
 
-class WithdrawTurns(Message):
+class WithdrawTurns(Message, frozen=True, kw_only=True):
     """Show these turns nowhere any more; answered with `Withdrawn`."""
 
     at: Microseconds
@@ -62,13 +64,13 @@ class WithdrawTurns(Message):
     fence: int = 0
 
 
-class EraseThread(Message):
+class EraseThread(Message, frozen=True, kw_only=True):
     """End everything of this thread; answered with `Done`."""
 
     at: Microseconds
 
 
-class DeliverAnswer(Message):
+class DeliverAnswer(Message, frozen=True, kw_only=True):
     """What came of a request for a summary. Told, and told again until its decision is in the log."""
 
     request: SummaryRequested
@@ -84,15 +86,14 @@ class DeliverAnswer(Message):
     causation: int = 0
 
 
-class AppendEnded(Message):
+class AppendEnded(Message, frozen=True, kw_only=True):
     """The log's answer to an append of this actor."""
 
-    incarnation: int
     number: int
     outcome: Appended | EventLogError
 
 
-class TimerOver(Message):
+class TimerOver(Message, frozen=True, kw_only=True):
     """A timer of this actor ran out."""
 
     timer: Literal["idle", "wait", "redeliver", "deadline", "sleep"]
@@ -102,11 +103,11 @@ class TimerOver(Message):
 # --- to the SummarizerActor ---------------------------------------------------------------------------------------------
 
 
-class LogGrew(Message):
+class LogGrew(Message, frozen=True, kw_only=True):
     """The log's bell: there may be something to read."""
 
 
-class FoldEnded(Message):
+class FoldEnded(Message, frozen=True, kw_only=True):
     """A model call came to its end."""
 
     stream: str
@@ -114,20 +115,20 @@ class FoldEnded(Message):
     answer: DeliverAnswer
 
 
-class WaitIdle(Message):
+class WaitIdle(Message, frozen=True, kw_only=True):
     """Answered with the position read, when every request up to `position` has its decision."""
 
     position: int
 
 
-class ViewSummariser(Message):
+class ViewSummariser(Message, frozen=True, kw_only=True):
     """Answered with `SummariserView`."""
 
 
 # --- answers ------------------------------------------------------------------------------------------------------------
 
 
-class Recorded(Message):
+class Recorded(Message, frozen=True, kw_only=True):
     """The outcome of `record`. With `stored` false nothing was written, for `reason`."""
 
     turn: int
@@ -142,7 +143,7 @@ class Recorded(Message):
     reason: Literal["", "disabled"] = ""
 
 
-class ThreadView(Message):
+class ThreadView(Message, frozen=True, kw_only=True):
     """A thread as its actor knows it."""
 
     key: ThreadKey
@@ -153,20 +154,20 @@ class ThreadView(Message):
     durable_version: int
 
 
-class Done(Message):
+class Done(Message, frozen=True, kw_only=True):
     """The outcome of a command; `changed` is false when there was nothing to do."""
 
     changed: bool
     stream_version: int
 
 
-class Withdrawn(Message):
+class Withdrawn(Message, frozen=True, kw_only=True):
     """Which turns were really withdrawn."""
 
     turns: tuple[int, ...]
 
 
-class SummariserView(Message):
+class SummariserView(Message, frozen=True, kw_only=True):
     """Figures of the summariser."""
 
     position: int

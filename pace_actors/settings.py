@@ -15,7 +15,7 @@ from pace_actors.values import MINUTE, Microseconds, Resume, Struct
 NO_LIMIT = 2**53
 
 
-class ThreadSettings(Struct):
+class ThreadSettings(Struct, frozen=True, kw_only=True):
     """How one thread remembers. The defaults are part of the stored format: a log holds only what differs from them."""
 
     window: int = 4

@@ -100,7 +100,7 @@ def _unescape(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
-class Action(Struct):
+class Action(Struct, frozen=True, kw_only=True):
     """Something the assistant did within a turn. `arguments` is JSON text."""
 
     name: Text = ""
@@ -139,7 +139,7 @@ class Score(msgspec.Struct, frozen=True):
     score_milli: int
 
 
-class ContextRef(Struct):
+class ContextRef(Struct, frozen=True, kw_only=True):
     """What a turn's answer was made of, small enough to ride in the turn (at most 1 KiB).
 
     With the log alone, the context can be made again from `stream_version` and `now`, and compared by `hash`.
@@ -159,7 +159,18 @@ class ContextRef(Struct):
     more_left_out: int = 0
 
 
-class LiveTurn(Struct):
+class FoldBounds(Struct, frozen=True, kw_only=True):
+    """The thread's settings that a fold is made with, bound by its request. The defaults are those of the settings."""
+
+    sentences: int = 4
+    tokens: int = 400
+    turn_chars: int = 6000
+    """A turn that alone is longer is given to the model capped, with a mark."""
+    action_chars: int = 150
+    deadline_s: int = 60
+
+
+class LiveTurn(Struct, frozen=True, kw_only=True):
     """One turn as coverage knows it. Numbers decide; the extract is only shown."""
 
     turn: int

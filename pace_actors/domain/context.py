@@ -9,11 +9,12 @@ from typing import NamedTuple
 import msgspec
 
 from pace_actors.domain.escaping import escape_block, one_line
-from pace_actors.domain.extracts import cut_at_sentence, cut_at_word
+from pace_actors.domain.extracts import action_line, cut_at_sentence
 from pace_actors.domain.state import ThreadState, WindowTurn
+from pace_actors.domain.text import word_end
 from pace_actors.domain.thread import as_if
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import Action, ContextRef, Covers, LiveTurn, Microseconds, ThreadKey, Version
+from pace_actors.values import ContextRef, Covers, LiveTurn, Microseconds, ThreadKey, Version
 
 NO_WORDS = "(no words)"
 CUT_MARK = " […]"
@@ -163,12 +164,6 @@ def pair_of(turn: WindowTurn, extract_chars: int) -> Pair:
     return Pair(turn.turn, turn.user or NO_WORDS, "\n".join(lines) or NO_WORDS)
 
 
-def action_line(action: Action, chars: int) -> str:
-    """One action on one line: `[name: outcome]`."""
-    words = f"{action.name}: {action.outcome}" if action.outcome else action.name
-    return f"[{cut_at_word(one_line(words), chars)}]"
-
-
 def extract_lines(turn: LiveTurn) -> str | None:
     """The one-line extracts of a turn, or None when only the log still holds them (T19)."""
     if turn.user_extract is None and turn.assistant_extract is None:
@@ -270,7 +265,7 @@ def _cut_pair(pair: Pair, room: int) -> Pair:
 def _cut(text: str, room: int) -> str:
     if len(text) <= room:
         return text
-    return cut_at_word(text, room - len(CUT_MARK), mark="") + CUT_MARK
+    return text[: word_end(text, max(0, room - len(CUT_MARK)))] + CUT_MARK
 
 
 def _ranges(turns: Sequence[int]) -> list[Covers]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 
 import msgspec
@@ -21,7 +22,7 @@ from pace_actors.values import (
 )
 
 
-class WindowTurn(Struct):
+class WindowTurn(Struct, frozen=True, kw_only=True):
     """A turn of the window, word for word."""
 
     live: LiveTurn
@@ -35,7 +36,7 @@ class WindowTurn(Struct):
         return self.live.turn
 
 
-class Summary(Struct):
+class Summary(Struct, frozen=True, kw_only=True):
     """The accepted summary. It stands for `Covers(first_turn, covered)`."""
 
     version: Version
@@ -54,7 +55,7 @@ class OpenRequest(msgspec.Struct, frozen=True):
     by: RequestedBy
 
 
-class ThreadState(Struct):
+class ThreadState(Struct, frozen=True, kw_only=True):
     """One thread after a whole number of batches. Numbers that name things only ever grow."""
 
     version: int = 0
@@ -108,6 +109,15 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 def state_digest(state: ThreadState) -> bytes:
     """16 bytes that are equal for equal states, on every machine and Python version."""
     return blake2b(_encoder.encode(state), digest_size=16).digest()
+
+
+def world_hash(digests: Mapping[str, bytes]) -> str:
+    """32 hex digits over the digests of all threads, by the names of their streams."""
+    total = blake2b(digest_size=16)
+    for stream in sorted(digests):
+        name = stream.encode()
+        total.update(len(name).to_bytes(4, "big") + name + digests[stream])
+    return total.hexdigest()
 
 
 def broken_invariants(state: ThreadState) -> tuple[str, ...]:

@@ -33,12 +33,13 @@ from pace_actors.events import (
     WithdrawAsked,
 )
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import FENCED_REASONS, TEXT_REASONS, Covers, LiveTurn, Microseconds, Version
+from pace_actors.values import FENCED_REASONS, TEXT_REASONS, Covers, FoldBounds, LiveTurn, Microseconds, Version
 
 OVERLAPPING_MAX = 4
 """Folds in flight of one thread that does not coalesce (T9)."""
 TEXT_REJECTIONS_MAX = 3
 """Bad texts since coverage last moved, after which the extractive summariser is asked (T14)."""
+CHARS_PER_TOKEN = 4
 WAIT_S_MAX = 300.0
 IDLE_CHECK_S = 300.0
 """How often an awake thread reads the clock (T16)."""
@@ -119,6 +120,11 @@ def admit(heard: AnswerArrived, decided: Sequence[Decision]) -> AnswerArrived:
     )
 
 
+def accepted_text(heard: AnswerArrived, accepted: SummaryAccepted) -> str:
+    """The text of an accepted summary: the cleaned answer, up to where it was cut."""
+    return (heard.text if heard.cleaned is None else heard.cleaned)[: accepted.chars]
+
+
 def live_turn(turn: int, at: int, heard: TurnHeard) -> LiveTurn:
     """A turn as coverage knows it; `at` is the stream version of its input."""
     return LiveTurn(
@@ -157,6 +163,17 @@ def next_request(state: ThreadState) -> SummaryRequested | None:
         covers=Covers(state.covered + 1, end),
         from_at=state.pending[0].at,
         by="extractive" if state.text_rejections >= TEXT_REJECTIONS_MAX else "model",
+        bounds=_bounds(state.settings),
+    )
+
+
+def _bounds(settings: ThreadSettings) -> FoldBounds:
+    return FoldBounds(
+        sentences=settings.summary_sentences,
+        tokens=settings.summary_tokens,
+        turn_chars=settings.fold_chars,
+        action_chars=settings.extract_chars,
+        deadline_s=settings.summary_deadline_s,
     )
 
 
@@ -287,9 +304,9 @@ def _apply(state: ThreadState, heard: Input, heard_at: int, decision: Decision) 
                 next_version=decision.version + 1,
                 highest_asked=max(state.highest_asked, decision.covers.last),
             )
-        case SummaryAccepted(chars=chars):
+        case SummaryAccepted():
             assert isinstance(heard, AnswerArrived)
-            return _with_summary(state, heard, heard_at, chars)
+            return _with_summary(state, heard, heard_at, decision)
         case SummaryRejected():
             assert isinstance(heard, AnswerArrived)
             return _without_answer(state, heard, decision)
@@ -334,15 +351,15 @@ def _with_turn(state: ThreadState, heard: TurnHeard, heard_at: int, recorded: Tu
     )
 
 
-def _with_summary(state: ThreadState, heard: AnswerArrived, heard_at: int, chars: int) -> ThreadState:
+def _with_summary(
+    state: ThreadState, heard: AnswerArrived, heard_at: int, accepted: SummaryAccepted
+) -> ThreadState:
     request = state.open_request(heard.version)
     assert request is not None
-    text = heard.text if heard.cleaned is None else heard.cleaned
+    version = Version(heard.generation, heard.version)
     return replace(
         state,
-        summary=Summary(
-            version=Version(heard.generation, heard.version), at=heard_at, chars=chars, text=text[:chars]
-        ),
+        summary=Summary(version=version, at=heard_at, chars=accepted.chars, text=accepted_text(heard, accepted)),
         covered=request.covers.last,
         accepted_version=heard.version,
         pending=tuple(turn for turn in state.pending if turn.turn > request.covers.last),

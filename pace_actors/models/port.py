@@ -69,6 +69,10 @@ class Summariser(Protocol):
         """Answer within `task.deadline_s` or raise `ModelFailure`; nothing else is raised."""
         ...
 
+    def patience_s(self, asked_s: float) -> float:
+        """How long a fold with that deadline may really take now: longer while a server loads its model."""
+        ...
+
     def close(self) -> None:
         """Give connections back. Folds that are running may fail."""
         ...

@@ -1,0 +1,314 @@
+"""SummarizerActor: a follower of requests for summaries. It asks the model and delivers what came of it (T12).
+
+Every request ends in exactly one decision. Its answer is kept, and delivered again, until the decision is in the log;
+the checkpoint passes a request only then, so that after a restart an undecided one is simply run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from eventlog import EventLog, StoredEvent
+from eventlog.follow import Follower
+from pace_actors import messages as m
+from pace_actors.actors.services import Services
+from pace_actors.domain.extracts import action_line, cut_at_word
+from pace_actors.domain.fold import HeardTurn, batches, turns_within
+from pace_actors.domain.thread import CHARS_PER_TOKEN, accepted_text
+from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRequested
+from pace_actors.models.extractive import ExtractiveSummariser
+from pace_actors.models.port import FoldTask, FoldTurn, ModelFailure, Summariser
+from pace_actors.runtime.port import Address, Reply, Timer
+from pace_actors.values import Failure, FoldBounds, ThreadKey
+
+FOLLOWER = "summariser"
+EXTRACTIVE_NAME = "extractive"
+BATCH_EVENTS = 256
+REDELIVER_S_MAX = 300.0
+DEADLINE_SLACK_S = 2.0
+"""How much later than its deadline a model is given up: it has a deadline of its own."""
+FENCES = frozenset({"SessionEnded", "SummaryInvalidated", "ThreadErased"})
+TYPES = FENCES | {"SummaryRequested", "AnswerArrived"}
+
+Place = Literal["waiting", "running", "delivered"]
+
+
+class _Job:
+    """One request on its way to a decision."""
+
+    __slots__ = (
+        "answer",
+        "correlation",
+        "deliveries",
+        "fenced",
+        "give_up",
+        "last_version",
+        "place",
+        "position",
+        "request",
+        "stream",
+        "timer",
+    )
+
+    def __init__(self, event: StoredEvent, request: SummaryRequested) -> None:
+        self.stream = event.stream
+        self.position = event.position
+        self.last_version = event.version + event.count - event.place - 1
+        """Stream version at which the request's batch ends."""
+        self.correlation = event.correlation
+        self.request = request
+        self.place: Place = "waiting"
+        self.fenced = False
+        self.answer: m.DeliverAnswer | None = None
+        self.deliveries = 0
+        self.timer: Timer | None = None
+        self.give_up: Callable[[], None] | None = None
+
+    def end(self) -> None:
+        """Nothing is waited for any more."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.give_up is not None and self.place == "running":
+            self.give_up()
+
+
+class SummarizerActor:
+    """Follows requests, runs folds on workers in parallel, delivers answers to threads."""
+
+    def __init__(self, services: Services, summariser: Summariser) -> None:
+        self._services = services
+        self._log = services.log
+        self._host = services.host
+        self._summariser = summariser
+        self._extractive = ExtractiveSummariser()
+        self._unsubscribe: Callable[[], None] | None = None
+        self._jobs: dict[tuple[str, int], _Job] = {}
+        self._bell_rang = False
+        self._idlers: list[tuple[int, Reply]] = []
+
+    def start(self, me: Address) -> None:
+        """Read to the head before anything runs: what was fenced meanwhile must not be asked."""
+        self._me = me
+        self._drop_jobs()
+        self._follower = Follower(self._log, FOLLOWER, TYPES)
+        self._read()
+        if self._unsubscribe is None:
+            self._unsubscribe = self._log.subscribe(self._bell)
+        self._me.tell(m.LogGrew())
+
+    def failed(self, error: BaseException) -> None:
+        """Jobs are found again in the log."""
+
+    def stop(self) -> None:
+        """Listen no more."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        self._drop_jobs()
+
+    def receive(self, message: m.Message, reply: Reply | None) -> None:
+        """Handle one message."""
+        match message:
+            case m.LogGrew():
+                self._bell_rang = False
+                self._read()
+            case m.FoldEnded():
+                self._fold_ended(message)
+            case m.TimerOver(timer="redeliver"):
+                self._deliver_again(message.about)
+            case m.TimerOver(timer="deadline"):
+                self._deadline(message.about)
+            case m.WaitIdle():
+                assert reply is not None
+                self._idlers.append((message.position, reply))
+            case m.ViewSummariser():
+                assert reply is not None
+                reply.give(self._view())
+            case _:
+                raise TypeError(f"the summariser does not understand {type(message).__name__}")
+        self._tell_idlers()
+
+    # --- following ------------------------------------------------------------------------------------------------------
+
+    def _bell(self, head: int) -> None:
+        """On the committer's thread: one message is enough until it was handled."""
+        if not self._bell_rang:
+            self._bell_rang = True
+            self._me.tell(m.LogGrew())
+
+    def _read(self) -> None:
+        while events := self._follower.read(BATCH_EVENTS):
+            for event in events:
+                self._take_in(event)
+            self._follower.advance(self._follower.scanned)
+        for job in list(self._jobs.values()):
+            if job.place == "waiting":
+                self._run(job)
+        undecided = min((job.position for job in self._jobs.values()), default=None)
+        done = self._follower.position if undecided is None else undecided - 1
+        self._follower.mark(max(self._follower.checkpoint, done))
+
+    def _take_in(self, event: StoredEvent) -> None:
+        if event.type in FENCES:
+            for (stream, _), job in self._jobs.items():
+                if stream == event.stream and job.position < event.position:
+                    job.fenced = True
+        elif event.type == "SummaryRequested":
+            request: SummaryRequested = REGISTRY.decode(event)
+            self._jobs[event.stream, request.version] = _Job(event, request)
+        else:
+            answer: AnswerArrived = REGISTRY.decode(event)
+            decided = self._jobs.pop((event.stream, answer.version), None)
+            if decided is not None:
+                decided.end()
+
+    # --- one request ----------------------------------------------------------------------------------------------------
+
+    def _run(self, job: _Job) -> None:
+        if job.fenced:
+            self._deliver(job, _failure(job.request, "fenced", job))
+            return
+        job.place = "running"
+        log, host = self._log, self._host
+        summariser = self._extractive if job.request.by == "extractive" else self._summariser
+
+        def fold() -> m.Message:
+            started = host.monotonic_s()
+            answer = _fold(log, job, summariser)
+            latency_ms = round((host.monotonic_s() - started) * 1000)
+            answer = msgspec.structs.replace(answer, latency_ms=latency_ms)
+            return m.FoldEnded(stream=job.stream, version=job.request.version, answer=answer)
+
+        patience_s = summariser.patience_s(job.request.bounds.deadline_s) + DEADLINE_SLACK_S
+        job.give_up = host.work(fold, self._me)
+        self._start_timer(job, "deadline", patience_s)
+
+    def _fold_ended(self, message: m.FoldEnded) -> None:
+        job = self._jobs.get((message.stream, message.version))
+        if job is None or job.place == "delivered":  # given up or decided meanwhile: late, but still an event
+            self._tell(message.stream, message.answer)
+        else:
+            self._deliver(job, message.answer)
+
+    def _deadline(self, about: tuple[str, int]) -> None:
+        """The model has a deadline of its own and did not keep it."""
+        job = self._jobs.get(about)
+        if job is not None and job.place == "running":
+            if job.give_up is not None:
+                job.give_up()
+            self._deliver(job, _failure(job.request, "timeout", job, "the model did not keep its deadline"))
+
+    def _deliver(self, job: _Job, answer: m.DeliverAnswer) -> None:
+        job.place = "delivered"
+        job.answer = answer
+        self._tell(job.stream, answer)
+        delay_s = min(REDELIVER_S_MAX, float(2**job.deliveries))
+        job.deliveries += 1
+        self._start_timer(job, "redeliver", delay_s)
+
+    def _deliver_again(self, about: tuple[str, int]) -> None:
+        job = self._jobs.get(about)
+        if job is not None and job.answer is not None:
+            self._services.logger.info("answer_redelivered", stream=job.stream, version=job.request.version)
+            self._deliver(job, job.answer)
+
+    def _tell(self, stream: str, answer: m.DeliverAnswer) -> None:
+        key = ThreadKey.of_stream(stream)
+        if key is not None:
+            self._services.deliver(key, answer)
+
+    def _start_timer(self, job: _Job, timer: Literal["deadline", "redeliver"], delay_s: float) -> None:
+        if job.timer is not None:
+            job.timer.cancel()
+        about = (job.stream, job.request.version)
+        job.timer = self._host.after(delay_s, self._me, m.TimerOver(timer=timer, about=about))
+
+    def _drop_jobs(self) -> None:
+        for job in self._jobs.values():
+            job.end()
+        self._jobs.clear()
+
+    # --- being asked ----------------------------------------------------------------------------------------------------
+
+    def _tell_idlers(self) -> None:
+        if self._jobs or not self._idlers:
+            return
+        self._read()
+        if not self._jobs:
+            position = self._follower.position
+            for wanted, reply in [idler for idler in self._idlers if idler[0] <= position]:
+                reply.give(position)
+                self._idlers.remove((wanted, reply))
+
+    def _view(self) -> m.SummariserView:
+        places = [job.place for job in self._jobs.values()]
+        return m.SummariserView(
+            position=self._follower.position,
+            waiting=places.count("waiting"),
+            running=places.count("running"),
+            delivered=places.count("delivered"),
+            model=self._summariser.name,
+        )
+
+
+def _fold(log: EventLog, job: _Job, summariser: Summariser) -> m.DeliverAnswer:
+    """One fold, on a worker: the task from the log, then the model. Never raises."""
+    request = job.request
+    try:
+        task = fold_task(log, job.stream, request, job.last_version)
+        reply = summariser.fold(task)
+    except ModelFailure as failure:
+        return _failure(request, failure.kind, job, failure.detail)
+    except Exception as error:  # noqa: BLE001 - a summariser of the user's; a request without a decision would hang
+        return _failure(request, "unavailable", job, f"{type(error).__name__}: {error}")
+    return m.DeliverAnswer(
+        request=request,
+        text=reply.text,
+        by="extractive" if summariser.name.startswith(EXTRACTIVE_NAME) else "model",
+        model=reply.model,
+        finish=reply.finish,
+        input_chars=reply.input_chars or task.input_chars,
+        correlation=job.correlation,
+        causation=job.position,
+    )
+
+
+def fold_task(log: EventLog, stream: str, request: SummaryRequested, last_version: int) -> FoldTask:
+    """What a request asks for, from the log alone: its base text and its turns (T7).
+
+    `last_version` is the stream version at which the request's batch ends: what came later does not count.
+    """
+    base = ""
+    if request.base_at:
+        answer = next(batches(log.read(stream, request.base_at - 1, limit=BATCH_EVENTS)))
+        accepted = next(decision for decision in answer.decided if isinstance(decision, SummaryAccepted))
+        assert isinstance(answer.heard, AnswerArrived)
+        base = accepted_text(answer.heard, accepted)
+    events = log.read(stream, request.from_at - 1, limit=last_version - request.from_at + 1)
+    turns = turns_within(batches(events), request.covers)
+    bounds = request.bounds
+    return FoldTask(
+        base=base,
+        turns=tuple(_fold_turn(turn, bounds) for turn in turns),
+        sentences=bounds.sentences,
+        chars=bounds.tokens * CHARS_PER_TOKEN,
+        deadline_s=bounds.deadline_s,
+    )
+
+
+def _fold_turn(turn: HeardTurn, bounds: FoldBounds) -> FoldTurn:
+    """A turn for the model; one that alone is too long is capped, both sides by what they have (T3, T7)."""
+    heard = turn.heard
+    actions = tuple(action_line(action, bounds.action_chars) for action in heard.actions)
+    room = bounds.turn_chars
+    user_room = max(room // 2, room - len(heard.assistant))
+    user = cut_at_word(heard.user, user_room)
+    return FoldTurn(turn.turn, user, cut_at_word(heard.assistant, max(1, room - len(user))), actions)
+
+
+def _failure(request: SummaryRequested, kind: Failure, job: _Job, detail: str = "") -> m.DeliverAnswer:
+    return m.DeliverAnswer(
+        request=request, failure=kind, detail=detail[:200], correlation=job.correlation, causation=job.position
+    )

@@ -1,0 +1,449 @@
+"""ThreadActor: one conversation. Turns messages into inputs, lets the rules decide, appends, and answers when durable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eventlog import Appended, AscendingKey, EventLogError, KeyReused, WrongExpectedVersion
+from eventlog import OutcomeUnknown as LogOutcomeUnknown
+from pace_actors import messages as m
+from pace_actors.actors.appends import Appends, Undurable
+from pace_actors.actors.services import Services
+from pace_actors.domain.fold import batches, thread_from, turns_within
+from pace_actors.domain.moments import moment
+from pace_actors.domain.prepare import content_digest, prepare_answer, prepare_turn
+from pace_actors.domain.thread import (
+    CHARS_PER_TOKEN,
+    IDLE_CHECK_S,
+    admit,
+    decide,
+    evolve,
+    idle_since,
+    live_turn,
+    wait_s,
+)
+from pace_actors.errors import AppendFailed, Erased, OutcomeUnknown, PaceError, ResumeFixed, TurnConflict
+from pace_actors.events import (
+    AnswerArrived,
+    ClockRead,
+    Decision,
+    EraseThreadAsked,
+    Input,
+    ResetAsked,
+    SettingsChanged,
+    SummaryRejected,
+    TurnRecorded,
+    TurnWithdrawn,
+    WithdrawAsked,
+)
+from pace_actors.runtime.port import Address, Reply, Timer
+from pace_actors.settings import ThreadSettings, changed
+from pace_actors.values import Covers, LiveTurn, ThreadKey
+
+OWN_ID_PREFIX = "turn-"
+RETRIES_MAX = 3
+"""How often a command is decided again because somebody else had appended to the stream."""
+
+
+class ThreadActor:
+    """The actor of one thread. `_ahead` is the state with everything that is on its way to the log."""
+
+    def __init__(self, key: ThreadKey, services: Services) -> None:
+        self._key = key
+        self._services = services
+        self._log = services.log
+        self._host = services.host
+        self._logger = services.logger.bind(user=key.user, thread=key.thread)
+        self._stream = key.stream
+        self._appends = Appends()
+        self._timers: dict[str, Timer] = {}
+        self._wait_key: object = None
+
+    def start(self, me: Address) -> None:
+        """Rebuild the state from the log."""
+        self._me = me
+        self._ahead = thread_from(self._log.read(self._stream))
+        self._durable_version = self._ahead.version
+        self._overrides_hold = self._overrides_are_newer()
+        self._arm()
+
+    def failed(self, error: BaseException) -> None:
+        """Nothing is decided on what is under way any more; its callers still get its outcome."""
+        self._appends.give_up()
+
+    def stop(self) -> None:
+        """Cancel the timers."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def receive(self, message: m.Message, reply: Reply | None) -> None:
+        """Handle one message."""
+        match message:
+            case m.RecordTurn():
+                self._record(message, reply)
+            case m.ViewThread():
+                _give(reply, self._view())
+            case m.AppendEnded():
+                self._append_ended(message)
+            case m.DeliverAnswer():
+                self._answer(message, reply)
+            case m.TimerOver():
+                self._timer_over(message)
+            case m.ResetThread():
+                self._command(message, ResetAsked(at=message.at), reply)
+            case m.ChangeSettings():
+                self._change_settings(message, reply)
+            case m.WithdrawTurns():
+                self._withdraw(message, reply)
+            case m.EraseThread():
+                self._command(message, EraseThreadAsked(at=message.at), reply)
+            case _:
+                raise TypeError(f"a thread does not understand {type(message).__name__}")
+
+    # --- commands -----------------------------------------------------------------------------------------------------
+
+    def _record(self, message: m.RecordTurn, reply: Reply | None) -> None:
+        self._write_overrides(self._host.now())
+        if not self._ahead.settings.enabled:
+            _give(reply, m.Recorded(turn=0, session=0, turn_id=message.turn_id, stored=False, reason="disabled"))
+            return
+        heard = prepare_turn(
+            user=message.user,
+            assistant=message.assistant,
+            actions=message.actions,
+            channel=message.channel,
+            at=moment(message.at, self._ahead.settings.zone),
+            at_given=message.at_given,
+            turn_id=message.turn_id,
+            context=message.context,
+            settings=self._ahead.settings,
+            policy=self._services.policy,
+        )
+        digest = content_digest(heard)
+        if not message.own_id and self._is_known(heard.turn_id, digest, reply):
+            return
+        decided = decide(self._ahead, heard)
+        recorded = next(decision for decision in decided if isinstance(decision, TurnRecorded))
+
+        def answer(appended: Appended) -> m.Recorded:
+            return m.Recorded(
+                turn=recorded.turn,
+                session=recorded.session,
+                turn_id=message.turn_id,
+                stream_version=appended.stream_version,
+                position=appended.first_position,
+            )
+
+        key = _key_of(heard.turn_id)
+        self._append(message, heard, decided, answer, reply, key=key, turn_id=heard.turn_id, digest=digest)
+
+    def _is_known(self, turn_id: str, digest: bytes, reply: Reply | None) -> bool:
+        """T2: the same turn id again gives the first outcome; with other content it is refused."""
+        under_way = self._appends.find(turn_id)
+        if under_way is not None:
+            if under_way.digest != digest:
+                raise _conflict(turn_id)
+            if reply is not None:
+                under_way.replies.append(reply)
+            return True
+        found = self._log.find(self._stream, _key_of(turn_id))
+        if found is None:
+            return False
+        stored = list(self._log.read_all(found.first_position - 1, limit=found.count))
+        if not stored or stored[0].erased or stored[0].version <= self._ahead.erased_at:
+            raise Erased(f"the turn {turn_id!r} was erased; it is not recorded again", turn_id=turn_id)
+        if found.digest != digest or stored[0].stream != self._stream:
+            raise _conflict(turn_id)
+        batch = next(batches(stored))
+        recorded = next(decision for decision in batch.decided if isinstance(decision, TurnRecorded))
+        first = m.Recorded(
+            turn=recorded.turn,
+            session=recorded.session,
+            turn_id=turn_id,
+            stream_version=batch.last_version,
+            position=batch.position,
+            known=True,
+        )
+        _give(reply, first)
+        return True
+
+    def _command(self, message: m.Message, heard: Input, reply: Reply | None) -> None:
+        """An input that is written only if it causes something."""
+        decided = decide(self._ahead, heard)
+        if decided or isinstance(heard, SettingsChanged):
+            self._append(message, heard, decided, _done, reply)
+        else:
+            _give(reply, m.Done(changed=False, stream_version=self._ahead.version))
+
+    def _change_settings(self, message: m.ChangeSettings, reply: Reply | None) -> None:
+        base = self._effective_settings()
+        settings = changed(base, message.changes)
+        if self._ahead.last_turn and settings.resume != self._ahead.settings.resume:
+            raise ResumeFixed(
+                f"resume is fixed with the first turn: this thread has {self._ahead.settings.resume!r}",
+                stored=self._ahead.settings.resume,
+                asked=settings.resume,
+            )
+        self._overrides_hold = False
+        if settings == self._ahead.settings:
+            _give(reply, m.Done(changed=False, stream_version=self._ahead.version))
+        else:
+            self._command(message, SettingsChanged(at=message.at, settings=settings), reply)
+
+    def _withdraw(self, message: m.WithdrawTurns, reply: Reply | None) -> None:
+        state = self._ahead
+        reached = any(state.first_turn <= turn <= state.highest_asked for turn in message.turns)
+        live = self._covered_turns() + state.pending if state.live and reached else ()
+        heard = WithdrawAsked(at=message.at, turns=message.turns, live=live, fence=message.fence)
+        decided = decide(state, heard)
+        withdrawn = tuple(turn for d in decided if isinstance(d, TurnWithdrawn) for turn in d.turns)
+        if decided:
+            self._append(message, heard, decided, lambda _: m.Withdrawn(turns=withdrawn), reply)
+        else:
+            _give(reply, m.Withdrawn(turns=()))
+
+    def _covered_turns(self) -> tuple[LiveTurn, ...]:
+        """T15: the turns that the summary stands for, from the log; they are durable, for a model has read them."""
+        covers = self._ahead.covers
+        if covers is None:
+            return ()
+        session = list(self._since_turn(covers.first))
+        return tuple(live_turn(turn.turn, turn.at, turn.heard) for turn in turns_within(session, covers))
+
+    def _since_turn(self, turn: int) -> Sequence[Any]:
+        after = 0
+        for event in self._log.read(self._stream, backwards=True):
+            if event.type == "TurnRecorded":
+                recorded = next(iter(batches(self._log.read_all(event.position - event.place - 1, limit=event.count))))
+                if any(isinstance(d, TurnRecorded) and d.turn <= turn for d in recorded.decided):
+                    after = recorded.version - 1
+                    break
+        return list(batches(self._log.read(self._stream, after)))
+
+    # --- answers of the summariser --------------------------------------------------------------------------------------
+
+    def _answer(self, message: m.DeliverAnswer, reply: Reply | None) -> None:
+        request = message.request
+        settings = self._ahead.settings
+        heard = prepare_answer(
+            at=self._host.now(),
+            session=request.session,
+            generation=request.generation,
+            version=request.version,
+            text=message.text,
+            failure=message.failure,
+            detail=message.detail,
+            model=message.model,
+            finish=message.finish,
+            latency_ms=message.latency_ms,
+            input_chars=message.input_chars,
+            limit=self._char_limit(message.text or "", settings.summary_tokens),
+            by=message.by,
+            policy=self._services.policy,
+        )
+        decided = decide(self._ahead, heard)
+        self._log_decision(heard, decided)
+        self._append(message, admit(heard, decided), decided, _done, reply)
+
+    def _char_limit(self, text: str, tokens: int) -> int:
+        """How many characters the summary may have: four a token, or as many as the caller's counter allows."""
+        counter = self._services.token_counter
+        if counter is None:
+            return tokens * CHARS_PER_TOKEN
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if counter(text[:middle]) <= tokens:
+                low = middle
+            else:
+                high = middle - 1
+        return max(1, low)
+
+    # --- appending ------------------------------------------------------------------------------------------------------
+
+    def _write_overrides(self, at: int) -> None:
+        """Settings given at open are written before the thread's next write."""
+        settings = self._effective_settings()
+        self._overrides_hold = False
+        if settings != self._ahead.settings:
+            heard = SettingsChanged(at=at, settings=settings)
+            self._append(m.ChangeSettings(at=at, changes={}), heard, decide(self._ahead, heard), _done, None)
+
+    def _append(
+        self,
+        message: m.Message,
+        heard: Input,
+        decided: tuple[Decision, ...],
+        make: Callable[[Appended], Any],
+        reply: Reply | None,
+        *,
+        key: bytes | None = None,
+        turn_id: str = "",
+        digest: bytes = b"",
+    ) -> None:
+        after = evolve(self._ahead, heard, decided)
+        number = self._appends.next_number()
+        entry = Undurable(number, after.version, message, make, turn_id, digest)
+        if reply is not None:
+            entry.replies.append(reply)
+
+        def ended(outcome: Appended | EventLogError) -> None:
+            self._me.tell(m.AppendEnded(number=number, outcome=outcome))
+
+        self._appends.add(entry)
+        try:
+            self._log.append_nowait(
+                self._stream,
+                [heard, *decided],
+                expect=self._ahead.version or "none",
+                key=key,
+                digest=digest,
+                correlation=getattr(message, "correlation", ""),
+                causation=getattr(message, "causation", 0),
+                done=ended,
+            )
+        except EventLogError as error:
+            self._fail(self._appends.ended_badly(number)[-1:], error)
+            raise
+        self._ahead = after
+        self._arm()
+
+    def _append_ended(self, message: m.AppendEnded) -> None:
+        outcome = message.outcome
+        if isinstance(outcome, Appended) and not outcome.known:
+            entry = self._appends.ended_well(message.number)
+            if entry is not None:
+                self._durable_version = max(self._durable_version, entry.version)
+                entry.give(outcome)
+            return
+        failed = self._appends.ended_badly(message.number)
+        if not failed:
+            return
+        error = outcome if isinstance(outcome, EventLogError) else KeyReused(stream=self._stream)
+        self._logger.warning("append_failed", error=error.code, appends=len(failed))
+        self.start(self._me)  # design §5: what was decided on it is never silently kept
+        if isinstance(error, WrongExpectedVersion):
+            self._decide_again(failed, error)
+        else:
+            self._fail(failed, error)
+
+    def _decide_again(self, failed: Sequence[Undurable], error: EventLogError) -> None:
+        """Somebody else appended to the stream: nothing of ours was stored, so all of it is decided again, in order."""
+        self._conflicts = getattr(self, "_conflicts", 0) + 1
+        if self._conflicts > RETRIES_MAX:
+            self._conflicts = 0
+            self._fail(failed, error)
+            return
+        for entry in failed:
+            for reply in entry.replies or (None,):
+                try:
+                    self.receive(entry.message, reply)
+                except PaceError as refused:
+                    if reply is not None:
+                        reply.fail(refused)
+
+    def _fail(self, failed: Sequence[Undurable], error: EventLogError) -> None:
+        unknown = isinstance(error, LogOutcomeUnknown)
+        for entry in failed:
+            kind: type[PaceError] = OutcomeUnknown if unknown else AppendFailed
+            words = "it is not known whether this was stored" if unknown else "this was not stored"
+            told = kind(f"{words}: {error} Retry with the same turn id", turn_id=entry.turn_id, cause=error.code)
+            told.__cause__ = error
+            entry.fail(told)
+
+    # --- timers and views -------------------------------------------------------------------------------------------------
+
+    def _timer_over(self, message: m.TimerOver) -> None:
+        now = self._host.now()
+        if message.timer == "sleep":
+            if not len(self._appends):
+                self._services.sleep(self._key, self._me)
+            return
+        self._timers.pop(message.timer, None)
+        if message.timer == "wait":
+            if message.about == self._wait_key:
+                self._wait_key = None
+                self._command(message, ClockRead(at=now, why="wait"), None)
+        elif idle_since(self._ahead, now) is not None:
+            self._command(message, ClockRead(at=now, why="idle"), None)
+        self._arm()
+
+    def _arm(self) -> None:
+        """T11: one wait while something is pending and nothing is in flight; T16: one look at the clock while live."""
+        state = self._ahead
+        delay = wait_s(state)
+        key = None if delay is None else (state.session, state.generation, state.next_version, state.failures)
+        if key != self._wait_key or (delay is not None and "wait" not in self._timers):
+            self._cancel("wait")
+            self._wait_key = key
+            if delay is not None:
+                self._start_timer("wait", delay, key)
+        if not state.live:
+            self._cancel("idle")
+        elif "idle" not in self._timers:
+            self._start_timer("idle", IDLE_CHECK_S, None)
+
+    def _start_timer(self, name: Any, delay_s: float, about: object) -> None:
+        self._timers[name] = self._host.after(delay_s, self._me, m.TimerOver(timer=name, about=about))
+
+    def _cancel(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _view(self) -> m.ThreadView:
+        return m.ThreadView(
+            key=self._key,
+            state=self._ahead,
+            settings=self._effective_settings(),
+            durable_version=self._durable_version,
+        )
+
+    def _effective_settings(self) -> ThreadSettings:
+        settings = self._ahead.settings
+        if not self._overrides_hold:
+            return settings
+        overrides = dict(self._services.overrides)
+        if self._ahead.last_turn and overrides.pop("resume", settings.resume) != settings.resume:
+            self._logger.warning("resume_is_fixed", stored=settings.resume)
+        return changed(settings, overrides)
+
+    def _overrides_are_newer(self) -> bool:
+        if not self._services.overrides:
+            return False
+        at = self._ahead.settings_at
+        stored = next(iter(self._log.read(self._stream, at - 1, limit=1)), None) if at else None
+        return stored is None or stored.position <= self._services.opened_at
+
+    def _log_decision(self, heard: AnswerArrived, decided: Sequence[Decision]) -> None:
+        first = decided[0]
+        if isinstance(first, SummaryRejected):
+            self._logger.info("summary_rejected", version=heard.version, reason=first.reason)
+        else:
+            self._logger.info("summary_accepted", version=heard.version)
+
+
+def _give(reply: Reply | None, value: Any) -> None:
+    if reply is not None:
+        reply.give(value)
+
+
+def _done(appended: Appended) -> m.Done:
+    return m.Done(changed=True, stream_version=appended.stream_version)
+
+
+def _conflict(turn_id: str) -> TurnConflict:
+    return TurnConflict(f"the turn {turn_id!r} was recorded before with other content", turn_id=turn_id)
+
+
+def _key_of(turn_id: str) -> bytes:
+    """Ids that we make ascend and go to the end of the key index; others lie within their stream."""
+    hexadecimal = turn_id.removeprefix(OWN_ID_PREFIX)
+    if turn_id.startswith(OWN_ID_PREFIX) and len(hexadecimal) == 32:  # noqa: PLR2004 - 16 bytes
+        try:
+            return AscendingKey(bytes.fromhex(hexadecimal))
+        except ValueError:
+            pass
+    return turn_id.encode()

@@ -1,0 +1,19 @@
+"""Moments: UTC microseconds since 1970, and what a user may give for one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from pace_actors.values import Microseconds
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(at: Microseconds | datetime, zone: str = "UTC") -> Microseconds:
+    """UTC microseconds; a naive datetime is read in `zone` (T3). Of a time that a clock showed twice the first counts."""
+    if isinstance(at, int):
+        return at
+    aware = at if at.tzinfo is not None else at.replace(tzinfo=ZoneInfo(zone))
+    since = aware - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

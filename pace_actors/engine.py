@@ -1,0 +1,131 @@
+"""One log with the actors that live on it: the durable one of a directory, and the one in memory for `resume="never"`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
+from eventlog import EventLog, EventLogError
+from pace_actors import messages as m
+from pace_actors.actors.services import Services, TokenCounter
+from pace_actors.actors.summarizer_actor import SummarizerActor
+from pace_actors.actors.thread_actor import ThreadActor
+from pace_actors.domain.fold import thread_from
+from pace_actors.domain.redaction import RedactionPolicy
+from pace_actors.domain.state import EMPTY, state_digest
+from pace_actors.errors import DeadlineExceeded
+from pace_actors.models.port import Summariser
+from pace_actors.runtime.plain import PlainHost
+from pace_actors.runtime.port import Answer
+from pace_actors.runtime.router import Router
+from pace_actors.settings import ThreadSettings, changed
+from pace_actors.values import THREAD_PREFIX, ThreadKey
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What was chosen at open, for every engine alike."""
+
+    settings: Mapping[str, Any]
+    policy: RedactionPolicy = "mask"
+    token_counter: TokenCounter | None = None
+    awake_max: int = 64
+    logger: FilteringBoundLogger
+
+
+class Engine:
+    """The threads of one log and their summariser."""
+
+    def __init__(self, log: EventLog, host: PlainHost, summariser: Summariser, options: Options) -> None:
+        self.log = log
+        self.host = host
+        self.options = options
+        self.services = Services(
+            log=log,
+            host=host,
+            logger=options.logger,
+            overrides=options.settings,
+            opened_at=log.head(),
+            policy=options.policy,
+            token_counter=options.token_counter,
+            deliver=lambda key, answer: self.threads.tell(key, answer),
+            sleep=lambda key, address: self.threads.sleep(key, address),
+        )
+        self.threads: Router[ThreadKey] = Router(
+            host, lambda key: ThreadActor(key, self.services), lambda key: f"thread {key.user}/{key.thread}", options.awake_max
+        )
+        self.summariser = host.spawn(SummarizerActor(self.services, summariser), "summariser")
+
+    def ask(self, key: ThreadKey, message: m.Message) -> Answer:
+        """Ask the actor of a thread; wakes it."""
+        return self.threads.ask(key, message)
+
+    def view(self, key: ThreadKey, timeout_s: float) -> m.ThreadView:
+        """A thread as it is. An unknown one wakes nobody and creates nothing. Raises `TimeoutError`."""
+        if not self.threads.is_awake(key) and self.log.stream_version(key.stream) == 0:
+            settings = changed(EMPTY.settings, self.options.settings)
+            return m.ThreadView(key=key, state=EMPTY, settings=settings, durable_version=0)
+        view: m.ThreadView = self.ask(key, m.ViewThread()).wait(timeout_s)
+        return view
+
+    def settings_at_open(self) -> ThreadSettings:
+        """What a new thread gets."""
+        return changed(EMPTY.settings, self.options.settings)
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until every turn is durable and every request for a summary is decided; False when the time is over."""
+        deadline = time.monotonic() + timeout_s
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                if self._settled(left):
+                    return True
+            except (TimeoutError, EventLogError):
+                return False
+        return False
+
+    def _settled(self, left_s: float) -> bool:
+        deadline = time.monotonic() + left_s
+        for address in self.threads.awake().values():
+            address.ask(m.ViewThread()).wait(deadline - time.monotonic())
+        self.log.flush(max(0.0, deadline - time.monotonic()))
+        head = self.log.head()
+        self.summariser.ask(m.WaitIdle(position=head)).wait(deadline - time.monotonic())
+        return self.log.head() == head
+
+    def digests(self, timeout_s: float) -> dict[str, bytes]:
+        """The state digest of each thread: awake ones as their actors have them, the others from the log."""
+        deadline = time.monotonic() + timeout_s
+        self.log.flush(timeout_s)
+        found: dict[str, bytes] = {}
+        for key, address in self.threads.awake().items():
+            try:
+                view: m.ThreadView = address.ask(m.ViewThread()).wait(deadline - time.monotonic())
+            except TimeoutError:
+                raise DeadlineExceeded("a thread did not answer in time", what=key.stream) from None
+            if view.state.version:
+                found[key.stream] = state_digest(view.state)
+        for stream in self.log.streams(THREAD_PREFIX):
+            if stream not in found:
+                found[stream] = state_digest(thread_from(self.log.read(stream)))
+        return found
+
+    def close(self, deadline: float) -> list[str]:
+        """Stop in order: no more answers, then what was asked of threads, then the log. Returns who did not end."""
+        culprits = self.host.stop([self.summariser], max(0.0, deadline - time.monotonic()))
+        for _ in range(2):  # first what is in the inboxes is appended, then its outcome is passed on
+            waiting = [address.ask(m.ViewThread()) for address in self.threads.awake().values()]
+            for answer in waiting:
+                try:
+                    answer.wait(deadline - time.monotonic())
+                except Exception:  # noqa: BLE001 - it is named below, if it does not end
+                    break
+            try:
+                self.log.flush(max(0.01, deadline - time.monotonic()))
+            except EventLogError as error:
+                culprits.append(f"log ({error.code})")
+                break
+        culprits += self.host.stop(list(self.threads.awake().values()), max(0.0, deadline - time.monotonic()))
+        return culprits

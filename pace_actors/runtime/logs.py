@@ -1,0 +1,26 @@
+"""Log lines: structlog over the standard library's logger `pace_actors`, unless a logger is given. Nothing global is set."""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+
+def default_logger() -> FilteringBoundLogger:
+    """A logger that obeys whatever the application configured for `logging.getLogger("pace_actors")`."""
+    return cast(
+        "FilteringBoundLogger",
+        structlog.wrap_logger(
+            logging.getLogger("pace_actors"),
+            processors=[
+                structlog.stdlib.filter_by_level,
+                structlog.contextvars.merge_contextvars,
+                structlog.processors.KeyValueRenderer(key_order=["event"], drop_missing=True),
+            ],
+            wrapper_class=structlog.stdlib.BoundLogger,
+            cache_logger_on_first_use=False,
+        ),
+    )
