@@ -46,7 +46,7 @@ class ViewThread(Message, frozen=True, kw_only=True):
 class ResetThread(Message, frozen=True, kw_only=True):
     """End the session; answered with `Done`."""
 
-    at: Microseconds
+    at: Microseconds | datetime
 
 
 class ChangeSettings(Message, frozen=True, kw_only=True):

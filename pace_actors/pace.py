@@ -363,9 +363,12 @@ class Thread:
         pace._keep_context(self._key, context.receipt.ref)
         return context
 
-    def reset(self) -> bool:
-        """Start afresh: the next turn begins a new session. History stays. False if there was nothing to end."""
-        return bool(self._command(m.ResetThread(at=self._pace._now())).changed)
+    def reset(self, *, at: datetime | None = None) -> bool:
+        """Start afresh: the next turn begins a new session. History stays. False if there was nothing to end.
+
+        `at` is when that was (naive: in the thread's `zone`), by default now.
+        """
+        return bool(self._command(m.ResetThread(at=self._pace._now() if at is None else at)).changed)
 
     def settings(self, **changes: Any) -> ThreadSettings:
         """Change settings of this thread, at once and for good; without arguments only say what they are.

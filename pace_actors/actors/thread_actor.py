@@ -92,7 +92,7 @@ class ThreadActor:
             case m.TimerOver():
                 self._timer_over(message)
             case m.ResetThread():
-                self._command(message, ResetAsked(at=message.at), reply)
+                self._reset(message, reply)
             case m.ChangeSettings():
                 self._change_settings(message, reply)
             case m.WithdrawTurns():
@@ -176,6 +176,9 @@ class ThreadActor:
             self._append(message, heard, decided, _done, reply)
         else:
             _give(reply, m.Done(changed=False, stream_version=self._ahead.version))
+
+    def _reset(self, message: m.ResetThread, reply: Reply | None) -> None:
+        self._command(message, ResetAsked(at=moment(message.at, self._effective_settings().zone)), reply)
 
     def _change_settings(self, message: m.ChangeSettings, reply: Reply | None) -> None:
         base = self._effective_settings()
