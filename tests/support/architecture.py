@@ -18,7 +18,7 @@ FUNCTION_LINES_MAX = 70
 _BASE = frozenset({"errors", "values", "settings", "events", "messages"})
 _DOMAIN = _BASE | {"domain"}
 _WORK = _DOMAIN | {"models", "runtime", "recall", "mirror"}
-_FACE = _WORK | {"actors", "pace", "async_pace"}
+_FACE = _WORK | {"actors", "engine", "pace", "async_pace"}
 
 LAYERS: dict[str, frozenset[str]] = {
     "errors": frozenset(),
@@ -33,8 +33,9 @@ LAYERS: dict[str, frozenset[str]] = {
     "mirror": _DOMAIN,
     "actors": _WORK,
     "simulation": _WORK | {"actors"},
-    "pace": _WORK | {"actors"},
-    "async_pace": _WORK | {"actors", "pace"},
+    "engine": _WORK | {"actors"},
+    "pace": _WORK | {"actors", "engine"},
+    "async_pace": _WORK | {"actors", "engine", "pace"},
     "replay": _DOMAIN,
     "cli": _FACE | {"simulation", "replay"},
     "": _FACE,  # the package's own __init__
@@ -112,7 +113,7 @@ def layer_breaks(sources: Sources) -> list[str]:
         if package == "pace_actors" and part not in LAYERS:
             found.append(f"{path}: {part!r} has no layer; give it one in LAYERS")
             continue
-        for line, name in imported(path, text, modules):
+        for line, name in dict.fromkeys(imported(path, text, modules)):  # `from a import b, c` is one import of a
             if name.split(".")[0] != "pace_actors":
                 continue
             other = _part(name)

@@ -81,6 +81,7 @@ def test_no_test_lets_real_time_pass_without_saying_why() -> None:
         ("pace_actors/actors/x.py", "from pace_actors import Pace"),
         ("pace_actors/simulation/x.py", "from pace_actors.pace import Pace"),
         ("pace_actors/replay/x.py", "from pace_actors.models import port"),
+        ("pace_actors/engine.py", "from pace_actors.pace import Pace, Thread"),
         ("pace_actors/pace.py", "import pace_actors.cli"),
         ("pace_actors/novelty.py", "pass"),
     ],
