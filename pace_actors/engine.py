@@ -1,13 +1,12 @@
-"""One log with the actors that live on it: the durable one of a directory, and the one in memory for `resume="never"`."""
+"""One log with the actors on it: the durable one of a directory, and the one in memory for `resume="never"`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from structlog.typing import FilteringBoundLogger
 
 from eventlog import EventLog, EventLogError
 from pace_actors import messages as m
@@ -20,10 +19,13 @@ from pace_actors.domain.state import EMPTY, state_digest
 from pace_actors.errors import DeadlineExceeded
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.plain import PlainHost
-from pace_actors.runtime.port import Answer
+from pace_actors.runtime.port import Address, Answer
 from pace_actors.runtime.router import Router
 from pace_actors.settings import ThreadSettings, changed
 from pace_actors.values import THREAD_PREFIX, ThreadKey
+
+if TYPE_CHECKING:  # structlog is loaded when something is opened
+    from structlog.typing import FilteringBoundLogger
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,13 +53,22 @@ class Engine:
             opened_at=log.head(),
             policy=options.policy,
             token_counter=options.token_counter,
-            deliver=lambda key, answer: self.threads.tell(key, answer),
-            sleep=lambda key, address: self.threads.sleep(key, address),
+            deliver=self._deliver,
+            sleep=self._sleep,
         )
         self.threads: Router[ThreadKey] = Router(
-            host, lambda key: ThreadActor(key, self.services), lambda key: f"thread {key.user}/{key.thread}", options.awake_max
+            host,
+            lambda key: ThreadActor(key, self.services),
+            lambda key: f"thread {key.user}/{key.thread}",
+            options.awake_max,
         )
         self.summariser = host.spawn(SummarizerActor(self.services, summariser), "summariser")
+
+    def _deliver(self, key: ThreadKey, answer: m.DeliverAnswer) -> None:
+        self.threads.tell(key, answer)
+
+    def _sleep(self, key: ThreadKey, address: Address) -> bool:
+        return self.threads.sleep(key, address)
 
     def ask(self, key: ThreadKey, message: m.Message) -> Answer:
         """Ask the actor of a thread; wakes it."""

@@ -73,7 +73,7 @@ class AppendFailed(PaceError):
 
 
 class OutcomeUnknown(PaceError):
-    """The deadline passed before the outcome was known. Retry with the same turn id: it is stored once. Fields: turn_id."""
+    """The deadline passed before the outcome was known. Retry with the same turn id: stored once. Field: turn_id."""
 
     code = "outcome_unknown"
     exit_code = 5

@@ -32,7 +32,7 @@ from pace_actors.values import (
 )
 
 REGISTRY = Registry()
-E_ = TypeVar("E_", bound="type[Heard] | type[Decided]")
+E_ = TypeVar("E_", bound="type[Heard | Decided]")
 
 
 class Heard(Struct, frozen=True, kw_only=True):

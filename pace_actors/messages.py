@@ -19,7 +19,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all messages."""
 
 
-# --- to a ThreadActor ---------------------------------------------------------------------------------------------------
+# --- to a ThreadActor -------------------------------------------------------------------------------------------------
 
 
 class RecordTurn(Message, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class TimerOver(Message, frozen=True, kw_only=True):
     about: Any = None
 
 
-# --- to the SummarizerActor ---------------------------------------------------------------------------------------------
+# --- to the SummarizerActor -------------------------------------------------------------------------------------------
 
 
 class LogGrew(Message, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ class ViewSummariser(Message, frozen=True, kw_only=True):
     """Answered with `SummariserView`."""
 
 
-# --- answers ------------------------------------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------------------------------------
 
 
 class Recorded(Message, frozen=True, kw_only=True):

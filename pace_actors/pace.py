@@ -13,10 +13,9 @@ from concurrent.futures import Future
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
-from structlog.typing import FilteringBoundLogger
 
 import eventlog
 from eventlog import EventLog, EventLogError, LogStats, MemoryLog
@@ -44,6 +43,9 @@ from pace_actors.runtime.plain import PlainHost
 from pace_actors.settings import ThreadSettings, changed
 from pace_actors.values import DEFAULT_USER, ContextRef, Microseconds, ThreadKey, check_id
 
+if TYPE_CHECKING:  # structlog is loaded when something is opened
+    from structlog.typing import FilteringBoundLogger
+
 Recorded = m.Recorded
 CONTEXTS_KEPT = 10_000
 """Threads whose last context is remembered, to be named by the turn that answers it."""
@@ -69,7 +71,14 @@ class Pace:
     """The memory of an assistant. Made by `Pace.open`, ended by `close` or as a context manager."""
 
     def __init__(
-        self, log: EventLog, host: PlainHost, summariser: Summariser, options: Options, *, identity: str, deadline_s: float
+        self,
+        log: EventLog,
+        host: PlainHost,
+        summariser: Summariser,
+        options: Options,
+        *,
+        identity: str,
+        deadline_s: float,
     ) -> None:
         self._log = log
         self._host = host
@@ -199,7 +208,7 @@ class Pace:
     ) -> None:
         self.close()
 
-    # --- for Thread -----------------------------------------------------------------------------------------------------
+    # --- for Thread ---------------------------------------------------------------------------------------------------
 
     def _check_open(self) -> None:
         if self._closed:
@@ -385,7 +394,7 @@ class Thread:
         view: m.ThreadView = pace._ended(lambda s: pace._engine_of(self._key).view(self._key, s), "thread")
         return view.settings
 
-    # --- inside -----------------------------------------------------------------------------------------------------------
+    # --- inside -------------------------------------------------------------------------------------------------------
 
     def _command(self, message: m.Message) -> Any:
         pace = self._pace

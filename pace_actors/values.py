@@ -180,4 +180,3 @@ class LiveTurn(Struct, frozen=True, kw_only=True):
     extract_chars: int = 0
     user_extract: Text | None = None
     assistant_extract: Text | None = None
-

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from structlog.typing import FilteringBoundLogger
 
 from eventlog import EventLog
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.messages import DeliverAnswer
 from pace_actors.runtime.port import Address, Host
 from pace_actors.values import ThreadKey
+
+if TYPE_CHECKING:  # structlog is loaded when something is opened
+    from structlog.typing import FilteringBoundLogger
 
 TokenCounter = Callable[[str], int]
 

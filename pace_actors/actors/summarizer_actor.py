@@ -130,9 +130,9 @@ class SummarizerActor:
                 raise TypeError(f"the summariser does not understand {type(message).__name__}")
         self._tell_idlers()
 
-    # --- following ------------------------------------------------------------------------------------------------------
+    # --- following ----------------------------------------------------------------------------------------------------
 
-    def _bell(self, head: int) -> None:
+    def _bell(self, _head: int) -> None:
         """On the committer's thread: one message is enough until it was handled."""
         if not self._bell_rang:
             self._bell_rang = True
@@ -164,7 +164,7 @@ class SummarizerActor:
             if decided is not None:
                 decided.end()
 
-    # --- one request ----------------------------------------------------------------------------------------------------
+    # --- one request --------------------------------------------------------------------------------------------------
 
     def _run(self, job: _Job) -> None:
         if job.fenced:
@@ -230,7 +230,7 @@ class SummarizerActor:
             job.end()
         self._jobs.clear()
 
-    # --- being asked ----------------------------------------------------------------------------------------------------
+    # --- being asked --------------------------------------------------------------------------------------------------
 
     def _tell_idlers(self) -> None:
         if self._jobs or not self._idlers:

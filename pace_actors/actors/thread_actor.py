@@ -1,4 +1,4 @@
-"""ThreadActor: one conversation. Turns messages into inputs, lets the rules decide, appends, and answers when durable."""
+"""ThreadActor: one conversation. Messages become inputs, the rules decide, and answers wait until they are durable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from pace_actors.events import (
 )
 from pace_actors.runtime.port import Address, Reply, Timer
 from pace_actors.settings import ThreadSettings, changed
-from pace_actors.values import Covers, LiveTurn, ThreadKey
+from pace_actors.values import LiveTurn, ThreadKey
 
 OWN_ID_PREFIX = "turn-"
 RETRIES_MAX = 3
@@ -68,7 +68,7 @@ class ThreadActor:
         self._overrides_hold = self._overrides_are_newer()
         self._arm()
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, error: BaseException) -> None:  # noqa: ARG002 - the port gives it
         """Nothing is decided on what is under way any more; its callers still get its outcome."""
         self._appends.give_up()
 
@@ -225,7 +225,7 @@ class ThreadActor:
                     break
         return list(batches(self._log.read(self._stream, after)))
 
-    # --- answers of the summariser --------------------------------------------------------------------------------------
+    # --- answers of the summariser ------------------------------------------------------------------------------------
 
     def _answer(self, message: m.DeliverAnswer, reply: Reply | None) -> None:
         request = message.request
@@ -264,7 +264,7 @@ class ThreadActor:
                 high = middle - 1
         return max(1, low)
 
-    # --- appending ------------------------------------------------------------------------------------------------------
+    # --- appending ----------------------------------------------------------------------------------------------------
 
     def _write_overrides(self, at: int) -> None:
         """Settings given at open are written before the thread's next write."""
@@ -356,7 +356,7 @@ class ThreadActor:
             told.__cause__ = error
             entry.fail(told)
 
-    # --- timers and views -------------------------------------------------------------------------------------------------
+    # --- timers and views ---------------------------------------------------------------------------------------------
 
     def _timer_over(self, message: m.TimerOver) -> None:
         now = self._host.now()

@@ -11,7 +11,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment(at: Microseconds | datetime, zone: str = "UTC") -> Microseconds:
-    """UTC microseconds; a naive datetime is read in `zone` (T3). Of a time that a clock showed twice the first counts."""
+    """UTC microseconds; a naive datetime is read in `zone` (T3). Of a time that a clock showed twice, the first."""
     if isinstance(at, int):
         return at
     aware = at if at.tzinfo is not None else at.replace(tzinfo=ZoneInfo(zone))

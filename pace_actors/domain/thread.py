@@ -87,7 +87,7 @@ def as_if(state: ThreadState, settings: ThreadSettings, now: Microseconds) -> Th
 
 
 def idle_since(state: ThreadState, now: Microseconds) -> Microseconds | None:
-    """When the live session's silence had lasted long enough, or None while it has not (T16). Exactly the limit counts."""
+    """When the live session's silence had lasted long enough, or None (T16). Exactly the limit counts."""
     if not state.live or state.settings.resume == "always":
         return None
     due = state.last_activity + state.settings.idle_threshold
@@ -95,7 +95,7 @@ def idle_since(state: ThreadState, now: Microseconds) -> Microseconds | None:
 
 
 def wait_s(state: ThreadState) -> float | None:
-    """How long an awake thread waits before it asks again, or None when nothing waits: a function of the state (T11)."""
+    """How long an awake thread waits before it asks again, or None: a function of the state (T11)."""
     if not state.live or not state.pending or state.open_requests:
         return None
     return float(min(WAIT_S_MAX, 2 ** min(max(0, state.failures - 1), 30)))
@@ -283,7 +283,7 @@ def _take_in(state: ThreadState, heard: Input) -> ThreadState:
     return state
 
 
-def _apply(state: ThreadState, heard: Input, heard_at: int, decision: Decision) -> ThreadState:  # noqa: PLR0911 - a table
+def _apply(state: ThreadState, heard: Input, heard_at: int, decision: Decision) -> ThreadState:
     match decision:
         case TurnRecorded():
             assert isinstance(heard, TurnHeard)
@@ -340,7 +340,9 @@ def _apply(state: ThreadState, heard: Input, heard_at: int, decision: Decision) 
 def _with_turn(state: ThreadState, heard: TurnHeard, heard_at: int, recorded: TurnRecorded) -> ThreadState:
     turn = recorded.turn
     if not state.live:
-        state = replace(state, session=recorded.session, first_turn=turn, displaced=turn - 1, covered=turn - 1, live=True)
+        state = replace(
+            state, session=recorded.session, first_turn=turn, displaced=turn - 1, covered=turn - 1, live=True
+        )
     live = live_turn(turn, heard_at, heard)
     window_turn = WindowTurn(live=live, user=heard.user, assistant=heard.assistant, actions=heard.actions)
     return replace(
@@ -351,9 +353,7 @@ def _with_turn(state: ThreadState, heard: TurnHeard, heard_at: int, recorded: Tu
     )
 
 
-def _with_summary(
-    state: ThreadState, heard: AnswerArrived, heard_at: int, accepted: SummaryAccepted
-) -> ThreadState:
+def _with_summary(state: ThreadState, heard: AnswerArrived, heard_at: int, accepted: SummaryAccepted) -> ThreadState:
     request = state.open_request(heard.version)
     assert request is not None
     version = Version(heard.generation, heard.version)

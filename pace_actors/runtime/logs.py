@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-import structlog
-from structlog.typing import FilteringBoundLogger
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 
 def default_logger() -> FilteringBoundLogger:
     """A logger that obeys whatever the application configured for `logging.getLogger("pace_actors")`."""
+    import structlog  # noqa: PLC0415 - it loads rich; `import pace_actors` does not
+
     return cast(
         "FilteringBoundLogger",
         structlog.wrap_logger(

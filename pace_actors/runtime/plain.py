@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 import pykka
-from structlog.typing import FilteringBoundLogger
 
 from pace_actors.errors import PaceClosed, PaceError
 from pace_actors.messages import Message
@@ -19,6 +18,9 @@ from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.timers import TimerThread
 from pace_actors.runtime.workers import Workers
 from pace_actors.values import Microseconds
+
+if TYPE_CHECKING:  # structlog is loaded when something is opened
+    from structlog.typing import FilteringBoundLogger
 
 
 class _Envelope(msgspec.Struct, frozen=True):

@@ -139,7 +139,7 @@ class SimulatedHost:
         self._at(self._work_delay_s, lambda: address.tell(message))
         return lambda: None
 
-    # --- for tests and simulation ---------------------------------------------------------------------------------------
+    # --- for tests and simulation -------------------------------------------------------------------------------------
 
     def delay_work(self, delay_s: float) -> None:
         """Called by a scripted model from within a job: its result takes this long."""
