@@ -27,6 +27,7 @@ from eventlog.errors import (
     OutcomeUnknown,
 )
 from eventlog.log import Done, LogStats, OnBad
+from eventlog.ticket import Ticket, call
 from eventlog.types import Appended, Expect, Found, Registry, Snapshot, StoredEvent
 
 Clock = Callable[[], int]
@@ -48,17 +49,6 @@ class _Store:
         self.keys: dict[tuple[str, bytes], KnownKey] = {}
         self.snapshots: dict[str, Snapshot] = {}
         self.checkpoints: dict[str, int] = {}
-
-
-class _Waiting:
-    __slots__ = ("done", "future", "item", "outcome")
-
-    def __init__(self, item: Prepared, done: Done | None) -> None:
-        self.item = item
-        self.done = done
-        self.outcome: Outcome | None = None
-        self.future: Future[Appended] = Future()
-        self.future.set_running_or_notify_cancel()
 
 
 class MemoryLog:
@@ -83,8 +73,8 @@ class MemoryLog:
         self._manual = manual
         self._store = _Store(log_id or secrets.token_hex(16))
         self._lock = threading.Condition(threading.RLock())
-        self._queue: deque[_Waiting] = deque()
-        self._answers: deque[tuple[_Waiting | None, int]] = deque()
+        self._queue: deque[Ticket] = deque()
+        self._answers: deque[tuple[Ticket, Outcome] | int] = deque()
         self._answering = False
         self._bells: list[Callable[[int], None]] = []
         self._failures: deque[EventLogError] = deque()
@@ -118,17 +108,16 @@ class MemoryLog:
         timeout_s: float = 10.0,
     ) -> Appended:
         """See `EventLog.append`. With `manual=True` it waits for a `commit` by another thread."""
-        waiting = _Waiting(
-            prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot), None
-        )
-        self._submit(waiting)
-        with self._lock:
-            self._lock.wait_for(lambda: waiting.outcome is not None, timeout_s)
-        if waiting.outcome is None:
+        ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
+        waiter = ticket.with_waiter()
+        self._submit(ticket)
+        if not waiter.acquire(timeout=timeout_s):
             raise OutcomeUnknown(stream=stream, timeout_s=timeout_s)
-        if isinstance(waiting.outcome, EventLogError):
-            raise waiting.outcome
-        return waiting.outcome
+        outcome = ticket.outcome
+        if isinstance(outcome, Appended):
+            return outcome
+        assert outcome is not None
+        raise outcome
 
     def append_nowait(
         self,
@@ -144,16 +133,15 @@ class MemoryLog:
         done: Done | None = None,
     ) -> Future[Appended]:
         """See `EventLog.append_nowait`. `done` is called by the thread that commits, in the order of the appends."""
-        waiting = _Waiting(
-            prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot), done
-        )
-        self._submit(waiting)
-        return waiting.future
+        ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
+        future = ticket.with_future(done)
+        self._submit(ticket)
+        return future
 
-    def _submit(self, waiting: _Waiting) -> None:
+    def _submit(self, ticket: Ticket) -> None:
         with self._lock:
             self._check_open()
-            self._queue.append(waiting)
+            self._queue.append(ticket)
             if not self._manual:
                 self._commit_queued(len(self._queue))
         self._answer()
@@ -162,15 +150,17 @@ class MemoryLog:
         """Decide and store the first `count` queued appends. Called with the lock held."""
         before = len(self._store.events)
         for _ in range(count):
-            waiting = self._queue.popleft()
-            waiting.outcome = self._failures.popleft() if self._failures else self._store_one(waiting.item)
-            if isinstance(waiting.outcome, EventLogError):
-                self._failed += 1
-            self._answers.append((waiting, 0))
+            ticket = self._queue.popleft()
+            outcome = self._failures.popleft() if self._failures else self._store_one(ticket.item)
+            self._failed += isinstance(outcome, EventLogError)
+            if ticket.waiter is None:
+                self._answers.append((ticket, outcome))
+            else:
+                ticket.resolve(outcome)  # a callback may wait for an append while answers are being given
         self._store.checkpoints = dict(self._checkpoints)
         if len(self._store.events) > before:
             self._commits += 1
-            self._answers.append((None, len(self._store.events)))
+            self._answers.append(len(self._store.events))
         self._lock.notify_all()
 
     def _store_one(self, item: Prepared) -> Outcome:
@@ -209,20 +199,14 @@ class MemoryLog:
                 if not self._answers:
                     self._answering = False
                     return
-                waiting, head = self._answers.popleft()
+                answer = self._answers.popleft()
                 bells = tuple(self._bells)
-            if waiting is None:
+            if isinstance(answer, int):
                 for bell in bells:
-                    bell(head)
-                continue
-            outcome = waiting.outcome
-            assert outcome is not None
-            if isinstance(outcome, EventLogError):
-                waiting.future.set_exception(outcome)
+                    call(bell, answer)
             else:
-                waiting.future.set_result(outcome)
-            if waiting.done is not None:
-                waiting.done(outcome)
+                ticket, outcome = answer
+                ticket.resolve(outcome)
 
     # --- the disk of a simulation -------------------------------------------------------------------------------------
     def commit(self, n: int | None = None) -> int:
@@ -244,13 +228,20 @@ class MemoryLog:
 
     def crash(self) -> MemoryLog:
         """Lose what is queued without an answer, and open what was durable again. This handle is closed by it."""
+        return self.reopen(self._registry, clock=self._clock)
+
+    def reopen(self, types: Registry | None = None, *, clock: Clock | None = None) -> MemoryLog:
+        """The durable part of this log under other types; what is queued is lost and this handle closed, as by `crash`.
+
+        After a `close` nothing is queued, so that this is the restart of a program.
+        """
         with self._lock:
             self._closed = True
             self._queue.clear()
             self._answers.clear()
             self._bells.clear()
             self._lock.notify_all()
-            opened = MemoryLog(self._registry, clock=self._clock, manual=self._manual, log_id=self.log_id)
+            opened = MemoryLog(types, clock=clock, manual=self._manual, log_id=self.log_id)
             opened._store = self._store
             opened._checkpoints = dict(self._store.checkpoints)
         return opened
@@ -387,7 +378,7 @@ class MemoryLog:
         with self._lock:
             self._check_open()
             last = self._queue[-1] if self._queue else None
-            if last is not None and not self._lock.wait_for(lambda: last.outcome is not None, timeout_s):
+            if last is not None and not self._lock.wait_for(lambda: last not in self._queue, timeout_s):
                 raise OutcomeUnknown(timeout_s=timeout_s)
 
     def stats(self) -> LogStats:

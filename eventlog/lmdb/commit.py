@@ -37,7 +37,7 @@ from eventlog.lmdb.batch import Batch, Memory
 from eventlog.lmdb.checkpoints import Checkpoints
 from eventlog.lmdb.environment import Environment, is_disk_full
 from eventlog.lmdb.layout import Header, Tables, read_header, write_header
-from eventlog.lmdb.ticket import Ticket, call
+from eventlog.ticket import Ticket, call
 from eventlog.types import Appended
 
 TRANSACTION_APPENDS_MAX: Final = 512

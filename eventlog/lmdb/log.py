@@ -13,9 +13,9 @@ from eventlog.errors import InvalidArgument, LogClosed, OutcomeUnknown, ReadOnly
 from eventlog.lmdb.commit import Committer
 from eventlog.lmdb.environment import MAP_BYTES_DEFAULT
 from eventlog.lmdb.shared import Mode, Options, Shared, acquire, release
-from eventlog.lmdb.ticket import Ticket
 from eventlog.log import Done, LogStats, OnBad
 from eventlog.memory import wall_clock
+from eventlog.ticket import Ticket
 from eventlog.types import Appended, Expect, Found, Registry, Snapshot, StoredEvent
 
 MAP_BYTES_MIN: Final = 1 << 20

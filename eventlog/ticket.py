@@ -1,4 +1,4 @@
-"""An append on its way through the committer, and how its caller hears of it."""
+"""An append on its way to the place that puts appends in order, and how its caller hears of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger: Final = logging.getLogger("eventlog")
 
 
 class Ticket:
-    """A prepared batch with whoever waits for it. `resolve` is called once, by the committer."""
+    """A prepared batch with whoever waits for it. `resolve` is called once, by the thread that commits."""
 
     __slots__ = ("done", "future", "item", "outcome", "waiter")
 
@@ -57,7 +57,7 @@ class Ticket:
 
 
 def call(callback: Callable[[Any], None], value: object) -> None:
-    """Call somebody else's code on the committer's thread: what it raises is logged and goes no further."""
+    """Call somebody else's code on the thread that commits: what it raises is logged and goes no further."""
     try:
         callback(value)
     except Exception:

@@ -1,0 +1,164 @@
+"""The contract of checkpoints, bells and followers."""
+# ruff: noqa: PLR2004 - expected figures stand where they are expected
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from eventlog.contract.support import Contract, OpenLog, events
+from eventlog.errors import CheckpointBeyondHead, CheckpointConflict, InvalidArgument
+from eventlog.follow import Follower
+from eventlog.log import EventLog
+from eventlog.types import NewEvent
+
+WAIT_S = 30.0
+
+
+class FollowingContract(Contract):
+    """What holds for everybody who follows a log."""
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+    def test_a_checkpoint_moves_by_compare_and_set_and_survives_a_restart(self, open_log: OpenLog) -> None:
+        """Move it rightly and wrongly, flush, open again."""
+        log = open_log()
+        log.append("s", events(b"1", b"2", b"3"))
+        log.set_checkpoint("f", 0, 2)
+        with pytest.raises(CheckpointConflict) as caught:
+            log.set_checkpoint("f", 0, 3)
+        assert caught.value.fields == {"name": "f", "expected": 0, "actual": 2}
+        assert (log.checkpoint("f"), log.checkpoint("g")) == (2, 0)
+        log.flush()
+        log = open_log()
+        assert log.checkpoint("f") == 2
+        log.set_checkpoint("f", 2, 1)
+        assert open_log().checkpoint("f") == 1
+
+    def test_a_checkpoint_beyond_the_head_is_refused(self, log: EventLog) -> None:
+        """One position too far, and below zero."""
+        log.append("s", events(b"1"))
+        with pytest.raises(CheckpointBeyondHead):
+            log.set_checkpoint("f", 0, 2)
+        with pytest.raises(InvalidArgument):
+            log.set_checkpoint("f", 0, -1)
+        for name in ("", "n" * 257):
+            with pytest.raises(InvalidArgument):
+                log.set_checkpoint(name, 0, 1)
+        assert log.checkpoint("f") == 0
+
+    # --- bells --------------------------------------------------------------------------------------------------------
+    def test_bells_ring_with_rising_heads_until_they_are_taken_off(self, log: EventLog) -> None:
+        """Append, stop one of two bells, append again; appends that write nothing ring nobody."""
+        first: list[int] = []
+        second: list[int] = []
+        stop = log.subscribe(first.append)
+        log.subscribe(second.append)
+        log.append("s", events(b"1"), key=b"k")
+        log.append("s", events(b"1"), key=b"k")
+        log.append("s", events(b"2", b"3"))
+        log.flush()
+        stop()
+        stop()
+        log.append("s", events(b"4"))
+        log.flush()
+        assert (first, second) == ([1, 3], [1, 3, 4])
+
+    def test_a_bell_may_read_and_queue_an_append(self, log: EventLog) -> None:
+        """The bell of event 1 appends event 2."""
+        done = threading.Event()
+
+        def ring(head: int) -> None:
+            if head == 1:
+                assert [event.payload for event in log.read_all()] == [b"1"]
+                log.append_nowait("s", events(b"2"), done=lambda _: done.set())
+
+        log.subscribe(ring)
+        log.append("s", events(b"1"))
+        assert done.wait(WAIT_S)
+        assert log.head() == 2
+
+    def test_waiting_ends_when_the_position_is_reached_or_the_time_is_over(self, log: EventLog) -> None:
+        """Wait for what is there, for what never comes, and for what another thread appends."""
+        log.append("s", events(b"1"))
+        assert log.wait_for(1, 0)
+        assert not log.wait_for(2, 0)
+        waiting = threading.Event()
+        reached: list[bool] = []
+
+        def wait() -> None:
+            waiting.set()
+            reached.append(log.wait_for(3, WAIT_S))
+
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        waiting.wait(WAIT_S)
+        log.append("s", events(b"2"))
+        log.append("s", events(b"3"))
+        waiter.join(WAIT_S)
+        assert reached == [True]
+
+    # --- followers ----------------------------------------------------------------------------------------------------
+    def test_a_follower_sees_every_event_once_in_whole_batches(self, open_log: OpenLog) -> None:
+        """Read batches of three with a limit of four, restarting with half of it unmarked."""
+        log = open_log()
+        for number in range(10):
+            log.append("s", events(*(b"%d.%d" % (number, place) for place in range(3))))
+        follower = Follower(log, "f")
+        assert [event.position for event in follower.read(4)] == [1, 2, 3, 4, 5, 6]
+        assert follower.read(4) == follower.read(4)
+        follower.advance(follower.scanned)
+        follower.mark(3)
+        assert (follower.position, follower.checkpoint, follower.lag) == (6, 3, 27)
+        assert [event.position for event in follower.read(1)] == [7, 8, 9]
+
+        follower = Follower(open_log(), "f")
+        seen = []
+        while batch := follower.read(4):
+            seen += [event.position for event in batch]
+            follower.advance(follower.scanned)
+            follower.mark(follower.position)
+        assert seen == list(range(4, 31))
+        assert follower.lag == 0
+        assert not follower.wait(0)
+
+    def test_a_follower_of_some_types_passes_over_the_others(self, log: EventLog) -> None:
+        """Ask for one type among three; then nothing but others comes."""
+        for _ in range(5):
+            log.append("s", [NewEvent(name, b"") for name in "abc"])
+        follower = Follower(log, "f", frozenset("b"))
+        assert [event.position for event in follower.read(2)] == [2, 5]
+        assert follower.scanned == 6
+        follower.advance(6)
+        assert [event.position for event in follower.read()] == [8, 11, 14]
+        assert follower.scanned == 15
+        follower.advance(15)
+        log.append("s", [NewEvent("a", b"")])
+        assert follower.wait(0)
+        assert follower.read() == []
+        assert follower.position == 16
+        assert not follower.wait(0)
+
+    def test_a_second_follower_of_the_same_name_is_told(self, log: EventLog) -> None:
+        """Both start at the same checkpoint, and both want to move it."""
+        log.append("s", events(b"1", b"2"))
+        one, other = Follower(log, "f"), Follower(log, "f")
+        for follower in (one, other):
+            follower.read()
+            follower.advance(2)
+        one.mark(2)
+        with pytest.raises(CheckpointConflict):
+            other.mark(1)
+
+    def test_a_follower_moves_forwards_over_what_it_has_read(self, log: EventLog) -> None:
+        """Backwards, too far, and a mark in front of the position."""
+        log.append("s", events(b"1", b"2"))
+        follower = Follower(log, "f")
+        follower.read()
+        for wrong in (-1, 3):
+            with pytest.raises(InvalidArgument):
+                follower.advance(wrong)
+        with pytest.raises(InvalidArgument):
+            follower.mark(1)
+        with pytest.raises(InvalidArgument):
+            follower.read(0)

@@ -1,0 +1,150 @@
+"""The contract of reading: every event once, in order, up to the end that the log had."""
+# ruff: noqa: PLR2004 - expected figures stand where they are expected
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+
+import pytest
+
+from eventlog.contract.support import Contract, OpenLog, events, twice
+from eventlog.errors import InvalidArgument
+from eventlog.log import EventLog
+from eventlog.types import NewEvent, Snapshot
+
+EVENTS = 1000
+STREAMS = 3
+WAIT_S = 30.0
+
+
+def fill(log: EventLog) -> None:
+    """1,000 events over three streams in batches of four, of four types in turn."""
+    for first in range(0, EVENTS, 4):
+        batch = [NewEvent("abcd"[place], b"%d" % (first + place)) for place in range(4)]
+        log.append_nowait(f"s{first // 4 % STREAMS}", batch)
+    log.flush()
+
+
+class ReadingContract(Contract):
+    """What holds for every reader."""
+
+    def test_nothing_is_read_from_an_empty_log_and_nothing_is_made_by_it(self, log: EventLog) -> None:
+        """Every reading verb on names that do not exist."""
+        assert list(log.read("s")) == list(log.read("s", backwards=True)) == list(log.read_all()) == []
+        assert (log.head(), log.stream_version("s"), log.event_at(1), log.event_at(0)) == (0, 0, None, None)
+        assert (log.find("s", b"k"), log.load_snapshot("s"), log.checkpoint("f")) == (None, None, 0)
+        assert list(log.streams()) == []
+        assert log.stats().streams == 0
+
+    def test_the_whole_log_is_read_in_order_from_any_start(self, open_log: OpenLog) -> None:
+        """Read from the beginning, the middle, the end and behind it, with limits, before and after a restart."""
+        fill(open_log())
+        log = open_log()
+        for after in (0, 1, 255, 256, 257, 511, 999, 1000, 1001, 10**12):
+            for limit in (None, 0, 1, 256, 257, 5000):
+                found = [event.position for event in log.read_all(after, limit=limit)]
+                expected = list(range(after + 1, EVENTS + 1)) if after < EVENTS else []
+                assert found == (expected if limit is None else expected[:limit])
+        assert [event.payload for event in log.read_all()] == [b"%d" % number for number in range(EVENTS)]
+
+    def test_only_the_types_asked_for_are_read(self, log: EventLog) -> None:
+        """Ask for one, two, none and unknown ones."""
+        fill(log)
+        assert [event.position for event in log.read_all(types=frozenset("b"))] == list(range(2, EVENTS + 1, 4))
+        assert [event.type for event in log.read_all(4, frozenset("db"), 3)] == ["b", "d", "b"]
+        assert list(log.read_all(types=frozenset())) == []
+        assert list(log.read_all(types=frozenset(["unknown"]))) == []
+
+    def test_a_stream_is_read_from_any_version_in_both_directions(self, log: EventLog) -> None:
+        """Compare every start, with and without a limit, with a list."""
+        fill(log)
+        whole = [event.payload for event in log.read_all() if event.stream == "s1"]
+        assert [event.payload for event in log.read("s1")] == whole
+        for after in [*range(0, len(whole), 7), len(whole) - 1, len(whole), len(whole) + 1, 10**9]:
+            assert [event.payload for event in log.read("s1", after)] == whole[after:]
+            assert [event.payload for event in log.read("s1", after, 3)] == whole[after:][:3]
+            backwards = whole[after:][::-1]
+            assert [event.payload for event in log.read("s1", after, backwards=True)] == backwards
+            assert [event.payload for event in log.read("s1", after, 3, backwards=True)] == backwards[:3]
+        assert [event.version for event in log.read("s1")] == list(range(1, len(whole) + 1))
+
+    def test_a_start_or_limit_below_zero_is_refused_at_once(self, log: EventLog) -> None:
+        """Without waiting for the first event to be asked for."""
+        with pytest.raises(InvalidArgument):
+            log.read("s", -1)
+        with pytest.raises(InvalidArgument):
+            log.read_all(-1)
+        with pytest.raises(InvalidArgument):
+            log.read_all(0, None, -1)
+        with pytest.raises(InvalidArgument):
+            log.read("")
+
+    def test_an_event_is_found_at_its_position(self, log: EventLog) -> None:
+        """Compare each with the one that `read_all` gives."""
+        fill(log)
+        for event in log.read_all(after=990):
+            assert log.event_at(event.position) == event
+        assert log.event_at(EVENTS + 1) is None
+
+    def test_streams_are_listed_in_the_order_of_their_first_event(self, open_log: OpenLog) -> None:
+        """More names than fit into one read, by prefix."""
+        log = open_log()
+        names = [f"{'even' if number % 2 == 0 else 'odd'}-{999 - number}" for number in range(600)]
+        for name in names:
+            log.append_nowait(name, events(b"x"))
+        log.flush()
+        for reader in twice(log, open_log):
+            assert list(reader.streams()) == names
+            assert list(reader.streams("odd")) == [name for name in names if name.startswith("odd")]
+            assert reader.stats().streams == 600
+
+    def test_a_reader_may_append_while_it_reads_and_sees_the_end_of_its_beginning(self, log: EventLog) -> None:
+        """Append one event for each that is read: nothing blocks, and the reader ends."""
+        fill(log)
+        read = 0
+        for event in log.read_all():
+            log.append_nowait(event.stream, events(b"more"))
+            read += 1
+        assert read == EVENTS
+        log.flush()
+        assert log.head() == 2 * EVENTS
+
+    def test_readers_beside_a_writer_see_whole_batches_and_never_go_back(self, log: EventLog) -> None:
+        """A writer appends batches of four while readers look at the head and at all events again and again."""
+        over = threading.Event()
+        faults: list[str] = []
+
+        def watch() -> None:
+            heads = []
+            while not over.is_set():
+                heads.append(log.head())
+                seen = list(log.read_all(max(0, heads[-1] - 100)))
+                if any(later.position != earlier.position + 1 for earlier, later in pairwise(seen)):
+                    faults.append("a gap")
+                if seen and not seen[-1].ends_batch:
+                    faults.append("half a batch")
+            if heads != sorted(heads):
+                faults.append("a head that went back")
+
+        readers = [threading.Thread(target=watch) for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        fill(log)
+        over.set()
+        for reader in readers:
+            reader.join(WAIT_S)
+        assert not faults
+
+    # --- snapshots ----------------------------------------------------------------------------------------------------
+    def test_the_latest_snapshot_of_a_stream_comes_back(self, open_log: OpenLog) -> None:
+        """Two in turn, one with a refused append, one with a known key, and a restart."""
+        log = open_log()
+        log.append("s", events(b"1"), expect="none", key=b"k", snapshot=Snapshot(1, "schema 1", b"one"))
+        log.append("s", events(b"2"), expect=1, snapshot=Snapshot(2, "schema ✓", b"two"))
+        with pytest.raises(Exception, match="expected version"):
+            log.append("s", events(b"3"), expect=1, snapshot=Snapshot(2, "wrong", b"refused"))
+        log.append("s", events(b"1"), expect="none", key=b"k", snapshot=Snapshot(1, "wrong", b"known"))
+        for reader in twice(log, open_log):
+            assert reader.load_snapshot("s") == Snapshot(2, "schema ✓", b"two")
+            assert reader.load_snapshot("t") is None
