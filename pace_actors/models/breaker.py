@@ -17,8 +17,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-import structlog
-
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure, Summariser
 from pace_actors.values import Failure
 
@@ -133,7 +131,11 @@ class BreakingSummariser:
         self._inner = inner
         self.breaker: Final = breaker if breaker is not None else Breaker()
         self._clock = clock
-        self._log = logger if logger is not None else structlog.get_logger("pace_actors.models")
+        if logger is None:
+            import structlog  # noqa: PLC0415 - not loaded by an import of the package alone
+
+            logger = structlog.get_logger("pace_actors.models")
+        self._log = logger
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pace_actors.errors import InvalidInput
+from pace_actors.models.breaker import Breaker, BreakingSummariser
 from pace_actors.models.port import Summariser
 
 
@@ -30,7 +31,6 @@ def summariser_from(
 
         return ExtractiveSummariser()
     if isinstance(model, str):
-        from pace_actors.models.breaker import Breaker, BreakingSummariser  # noqa: PLC0415 - loads structlog
         from pace_actors.models.chat import ChatSummariser  # noqa: PLC0415 - loads httpx
         from pace_actors.models.http import FIRST_CALL_DEADLINE_S, ChatClient  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ def test_anything_else_is_refused(model: Any) -> None:
 
 
 @pytest.mark.parametrize("statement", ["import pace_actors.models", "import pace_actors"])
-def test_httpx_is_loaded_only_with_a_chat_server(statement: str) -> None:
-    check = f"{statement}; import sys; print(sorted({{'httpx', 'httpcore'}} & set(sys.modules)))"
+def test_httpx_and_structlog_are_not_loaded_by_an_import_alone(statement: str) -> None:
+    check = f"{statement}; import sys; print(sorted({{'httpx', 'httpcore', 'structlog'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout.strip() == "[]"
