@@ -52,7 +52,7 @@ class ResetThread(Message, frozen=True, kw_only=True):
 class ChangeSettings(Message, frozen=True, kw_only=True):
     """Change settings of the thread; answered with `Done`. Already checked against their ranges."""
 
-    at: Microseconds
+    at: Microseconds | datetime
     changes: Mapping[str, Any]
 
 

@@ -21,7 +21,7 @@ import eventlog
 from eventlog import EventLog, EventLogError, LogStats, MemoryLog
 from pace_actors import messages as m
 from pace_actors.actors.services import TokenCounter
-from pace_actors.actors.thread_actor import OWN_ID_PREFIX
+from pace_actors.actors.thread_actor import OWN_ID_PREFIX, turn_key
 from pace_actors.domain.context import Context, assemble, nothing_known
 from pace_actors.domain.moments import moment
 from pace_actors.domain.redaction import RedactionPolicy
@@ -379,8 +379,10 @@ class Thread:
         """
         return bool(self._command(m.ResetThread(at=self._pace._now() if at is None else at)).changed)
 
-    def settings(self, **changes: Any) -> ThreadSettings:
+    def settings(self, *, at: datetime | None = None, **changes: Any) -> ThreadSettings:
         """Change settings of this thread, at once and for good; without arguments only say what they are.
+
+        `at` is when that was (naive: in the thread's `zone`), by default now.
 
         Raises `InvalidSetting` and changes nothing when one is out of range; `ResumeFixed` when `resume` is changed
         after the first turn.
@@ -390,9 +392,18 @@ class Thread:
             changed(EMPTY.settings, changes)
             if "resume" in changes:
                 pace._change_resume(self._key, changes["resume"])
-            self._command(m.ChangeSettings(at=pace._now(), changes=changes))
+            self._command(m.ChangeSettings(at=pace._now() if at is None else at, changes=changes))
         view: m.ThreadView = pace._ended(lambda s: pace._engine_of(self._key).view(self._key, s), "thread")
         return view.settings
+
+    def is_recorded(self, turn_id: str) -> bool:
+        """Whether a turn of this id is durable in the log, or was once and is erased. Waits for nobody.
+
+        An id that redaction masked is not found: its text is not stored.
+        """
+        check_id("turn_id", turn_id)
+        self._pace._check_open()
+        return self._pace._log.find(self._key.stream, turn_key(turn_id)) is not None
 
     # --- inside -------------------------------------------------------------------------------------------------------
 

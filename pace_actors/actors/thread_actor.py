@@ -136,7 +136,7 @@ class ThreadActor:
                 position=appended.first_position,
             )
 
-        key = _key_of(heard.turn_id)
+        key = turn_key(heard.turn_id)
         self._append(message, heard, decided, answer, reply, key=key, turn_id=heard.turn_id, digest=digest)
 
     def _is_known(self, turn_id: str, digest: bytes, reply: Reply | None) -> bool:
@@ -148,7 +148,7 @@ class ThreadActor:
             if reply is not None:
                 under_way.replies.append(reply)
             return True
-        found = self._log.find(self._stream, _key_of(turn_id))
+        found = self._log.find(self._stream, turn_key(turn_id))
         if found is None:
             return False
         stored = list(self._log.read_all(found.first_position - 1, limit=found.count))
@@ -193,7 +193,8 @@ class ThreadActor:
         if settings == self._ahead.settings:
             _give(reply, m.Done(changed=False, stream_version=self._ahead.version))
         else:
-            self._command(message, SettingsChanged(at=message.at, settings=settings), reply)
+            at = moment(message.at, base.zone)
+            self._command(message, SettingsChanged(at=at, settings=settings), reply)
 
     def _withdraw(self, message: m.WithdrawTurns, reply: Reply | None) -> None:
         state = self._ahead
@@ -441,8 +442,11 @@ def _conflict(turn_id: str) -> TurnConflict:
     return TurnConflict(f"the turn {turn_id!r} was recorded before with other content", turn_id=turn_id)
 
 
-def _key_of(turn_id: str) -> bytes:
-    """Ids that we make ascend and go to the end of the key index; others lie within their stream."""
+def turn_key(turn_id: str) -> bytes:
+    """The idempotency key of a turn id.
+
+    Ids that we make ascend and go to the end of the key index; others lie within their stream.
+    """
     hexadecimal = turn_id.removeprefix(OWN_ID_PREFIX)
     if turn_id.startswith(OWN_ID_PREFIX) and len(hexadecimal) == 32:  # noqa: PLR2004 - 16 bytes
         try:

@@ -37,7 +37,8 @@ LAYERS: dict[str, frozenset[str]] = {
     "pace": _WORK | {"actors", "engine"},
     "async_pace": _WORK | {"actors", "engine", "pace"},
     "replay": _DOMAIN,
-    "cli": _FACE | {"simulation", "replay"},
+    "importing": _FACE,
+    "cli": _FACE | {"simulation", "replay", "importing"},
     "": _FACE,  # the package's own __init__
 }
 """Part of pace_actors → the other parts that it may import."""

@@ -1,0 +1,9 @@
+"""Conversations from files into a directory: `lines` reads the format, `feed` drives a `Pace` with it.
+
+The format is documented in docs/import-format.md.
+"""
+
+from pace_actors.importing.feed import Importer, Tally
+from pace_actors.importing.lines import Line, ResetLine, SettingsLine, Source, TurnLine, read_lines
+
+__all__ = ["Importer", "Line", "ResetLine", "SettingsLine", "Source", "Tally", "TurnLine", "read_lines"]

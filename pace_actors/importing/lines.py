@@ -1,0 +1,211 @@
+"""The import format: one JSON object a line, decoded strictly, each with the place where it stands."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import PurePath
+from typing import IO, Any, BinaryIO, Literal, NoReturn, cast
+
+import msgspec
+
+from pace_actors.domain.redaction import redact
+from pace_actors.errors import ImportFailed, InvalidInput
+from pace_actors.values import DEFAULT_USER, ThreadKey, check_id
+
+LINE_BYTES_MAX = 16 * 1024 * 1024
+"""A longer line is no turn: a turn has at most 3 MiB of text, and JSON may write a byte as six."""
+ACTIONS_MAX = 1000
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+Kind = Literal["turn", "reset", "settings"]
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    kind: Kind = "turn"
+    user: str | None = None
+    thread: str | None = None
+    at: datetime | None = None
+    """Without an offset: in the thread's zone."""
+
+
+class ActionLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something the assistant did; arguments and outcome are text or any JSON."""
+
+    name: str
+    arguments: Any = None
+    outcome: Any = None
+
+
+class TurnLine(_Line, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A turn."""
+
+    id: str | None = None
+    channel: str = ""
+    user_text: str = ""
+    assistant_text: str = ""
+    actions: tuple[ActionLine, ...] = ()
+
+
+class ResetLine(_Line, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The user asked for a fresh start."""
+
+
+class SettingsLine(_Line, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the thread from here on."""
+
+    changes: dict[str, Any]
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line, and where it stands."""
+
+    file: str
+    number: int
+    key: ThreadKey
+    said: TurnLine | ResetLine | SettingsLine
+    turn_id: str = ""
+    """The turn's own id, or one made of its content and place; empty for a line that is no turn."""
+    bytes: int = 0
+
+    def failed(self, reason: str) -> ImportFailed:
+        """The error that names this line."""
+        return _failed(self.file, self.number, reason)
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A file to import: its name, as it is shown, and its bytes. Names that end in `.gz` are unpacked."""
+
+    name: str
+    stream: BinaryIO
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file read so far, packed as they are; 0 where that cannot be known."""
+        try:
+            return self.stream.tell()
+        except OSError:
+            return 0
+
+
+def read_lines(source: Source, *, user: str = DEFAULT_USER, thread: str = "") -> Iterator[Line]:
+    """The lines of a file in order. `user` and `thread` stand in where a line names none.
+
+    Raises `ImportFailed` at the first line that cannot be read; what came before it was given already.
+    """
+    ordinals: dict[ThreadKey, int] = {}
+    for number, raw in _raw_lines(source):
+        try:
+            said = _decode(raw)
+            key = _key(said, user, thread)
+            turn_id = ""
+            if isinstance(said, TurnLine):
+                check_turn(said)
+                ordinals[key] = ordinals.get(key, 0) + 1
+                turn_id = said.id if said.id is not None else made_id(source.name, key, ordinals[key], said)
+        except (msgspec.MsgspecError, InvalidInput, ValueError, RecursionError) as error:
+            raise _failed(source.name, number, _reason(error)) from error
+        yield Line(file=source.name, number=number, key=key, said=said, turn_id=turn_id, bytes=len(raw))
+
+
+def check_turn(said: TurnLine) -> None:
+    """What would be refused later, when turns behind it are under way. Raises `InvalidInput`."""
+    if said.id is not None:
+        check_id("id", said.id)
+    if not (said.user_text or said.assistant_text or said.actions):
+        raise InvalidInput("a turn has user_text, assistant_text or actions", what="turn")
+    if len(said.actions) > ACTIONS_MAX:
+        raise InvalidInput(f"a turn has at most {ACTIONS_MAX} actions, not {len(said.actions)}", what="actions")
+    if not all(action.name.strip() for action in said.actions):
+        raise InvalidInput("an action has a name", what="actions")
+
+
+def made_id(file: str, key: ThreadKey, ordinal: int, said: TurnLine) -> str:
+    """The id of a turn that brings none: the same for the same content at the same place, in every run.
+
+    Content is the redacted texts, the actions, the channel and the time. The place is the file's name (without folder
+    and `.gz`) and the turn's number among the thread's turns in that file. No hash of a secret is made.
+    """
+    actions = [[action.name, _as_text(action.arguments), _as_text(action.outcome)] for action in said.actions]
+    texts = [said.user_text, said.assistant_text, said.channel, *(text for action in actions for text in action)]
+    kept, _ = redact(texts, "mask")
+    at = "" if said.at is None else said.at.isoformat()
+    place = [PurePath(file).name.removesuffix(".gz"), key.user, key.thread, ordinal]
+    content = msgspec.json.encode([place, at, kept])
+    return f"import-{_digest(content)}"
+
+
+def _digest(content: bytes) -> str:
+    from hashlib import blake2b  # noqa: PLC0415 - only lines without an id need it
+
+    return blake2b(content, digest_size=16, person=b"pace import 1").hexdigest()
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
+
+
+# --- bytes to lines ---------------------------------------------------------------------------------------------------
+
+
+def _raw_lines(source: Source) -> Iterator[tuple[int, bytes]]:
+    """Lines that are not blank, with their numbers from 1."""
+    packed = source.name.endswith(".gz")
+    stream: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=source.stream)) if packed else source.stream
+    number = 0
+    try:
+        while raw := stream.readline(LINE_BYTES_MAX + 1):
+            number += 1
+            if len(raw) > LINE_BYTES_MAX:
+                _stop(source.name, number, f"the line is longer than {LINE_BYTES_MAX} bytes")
+            if number == 1:
+                raw = raw.removeprefix(BYTE_ORDER_MARK)
+            if raw.strip():
+                yield number, raw
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        _stop(source.name, number + 1, f"the file cannot be unpacked: {error}")
+
+
+class _KindOnly(msgspec.Struct, frozen=True):
+    kind: Kind = "turn"
+
+
+_kind = msgspec.json.Decoder(_KindOnly)
+_decoders: dict[str, msgspec.json.Decoder[TurnLine | ResetLine | SettingsLine]] = {
+    "turn": cast("Any", msgspec.json.Decoder(TurnLine)),
+    "reset": cast("Any", msgspec.json.Decoder(ResetLine)),
+    "settings": cast("Any", msgspec.json.Decoder(SettingsLine)),
+}
+
+
+def _decode(raw: bytes) -> TurnLine | ResetLine | SettingsLine:
+    return _decoders[_kind.decode(raw).kind].decode(raw)
+
+
+def _key(said: TurnLine | ResetLine | SettingsLine, user: str, thread: str) -> ThreadKey:
+    named = said.thread if said.thread is not None else thread
+    if not named:
+        raise InvalidInput("the line names no thread; add it, or give one for all lines with --thread", what="thread")
+    return ThreadKey.of(said.user if said.user is not None else user, named)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "too deeply nested"
+    words = str(error).replace(" - at `$", " at `").replace("at ``", "at the top")
+    return words[0].lower() + words[1:] if words else type(error).__name__
+
+
+def _stop(file: str, number: int, reason: str) -> NoReturn:
+    raise _failed(file, number, reason)
+
+
+def _failed(file: str, number: int, reason: str) -> ImportFailed:
+    return ImportFailed(
+        f"{file}, line {number}: {reason}. The lines before it are stored; mend it and import the file again",
+        file=file,
+        line=number,
+        reason=reason,
+    )

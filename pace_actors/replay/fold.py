@@ -1,0 +1,93 @@
+"""The replay fold: all threads of a log, rebuilt from nothing but its events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from eventlog import EventLog, StoredEvent
+from pace_actors.domain.fold import batches
+from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants, state_digest, world_hash
+from pace_actors.domain.thread import evolve
+from pace_actors.values import THREAD_PREFIX, ThreadKey
+
+Progress = Callable[[int, int], None]
+"""Called with the position reached and the position of the end."""
+
+PROGRESS_BATCHES = 512
+BROKEN_MAX = 100
+"""So many broken invariants are kept, the first ones; `broken_count` counts all."""
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """A batch after which a thread's state contradicts itself: a rule was wrong when it was written."""
+
+    position: int
+    """Of the batch's input."""
+    stream: str
+    words: tuple[str, ...]
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a whole log folds to."""
+
+    head: int
+    """Position up to which the log was read."""
+    batches: int
+    states: dict[str, ThreadState]
+    """By name of the stream, in the order of their first event."""
+    hash: str
+    """32 hex digits; equal to `Pace.state_hash()` at the same head."""
+    broken: tuple[Broken, ...] = ()
+    broken_count: int = 0
+
+
+def replay(log: EventLog, *, on_progress: Progress | None = None) -> Replayed:
+    """Fold a whole log, as far as it reaches now. Memory grows with the threads, not with the length of the log.
+
+    Every state is checked after every batch (`broken_invariants`). Raises what reading a damaged or newer log raises.
+    """
+    head = log.head()
+    states: dict[str, ThreadState] = {}
+    broken: list[Broken] = []
+    broken_count = count = 0
+    for batch in batches(_of_threads(log, head)):
+        state = evolve(states.get(batch.stream, EMPTY), batch.heard, batch.decided)
+        states[batch.stream] = state
+        count += 1
+        words = broken_invariants(state)
+        if words:
+            broken_count += 1
+            if len(broken) < BROKEN_MAX:
+                broken.append(Broken(batch.position, batch.stream, words))
+        if on_progress is not None and count % PROGRESS_BATCHES == 0:
+            on_progress(batch.last_position, head)
+    if on_progress is not None:
+        on_progress(head, head)
+    return Replayed(
+        head=head,
+        batches=count,
+        states=states,
+        hash=world_hash({stream: state_digest(state) for stream, state in states.items()}),
+        broken=tuple(broken),
+        broken_count=broken_count,
+    )
+
+
+def replay_thread(log: EventLog, key: ThreadKey, *, at: int | None = None) -> ThreadState:
+    """The state of one thread, now or as it was after the batch that holds the position `at`.
+
+    Reads the thread's own stream only. A thread that the log does not know is empty.
+    """
+    state = EMPTY
+    for batch in batches(log.read(key.stream)):
+        if at is not None and batch.position > at:
+            break
+        state = evolve(state, batch.heard, batch.decided)
+    return state
+
+
+def _of_threads(log: EventLog, head: int) -> Iterator[StoredEvent]:
+    """The events of threads up to a position; positions are gapless, so that many events are read."""
+    return (event for event in log.read_all(limit=head) if event.stream.startswith(THREAD_PREFIX)) if head else iter(())
