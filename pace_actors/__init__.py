@@ -10,8 +10,9 @@
 from pace_actors.domain.context import Context, Receipt
 from pace_actors.errors import PaceError
 from pace_actors.messages import Recorded
-from pace_actors.pace import Pace, Stats, Thread
+from pace_actors.pace import Pace, Stats
 from pace_actors.settings import ThreadSettings
+from pace_actors.thread import Thread
 from pace_actors.values import ThreadKey
 
 __all__ = [

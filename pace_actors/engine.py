@@ -34,6 +34,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any]
     policy: RedactionPolicy = "mask"
     token_counter: TokenCounter | None = None
+    identity: str = ""
+    deadline_s: float = 10.0
     awake_max: int = 64
     logger: FilteringBoundLogger
 

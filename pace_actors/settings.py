@@ -1,4 +1,4 @@
-"""Settings of a thread: name, default, range, meaning. What is out of range is refused in code and clamped elsewhere."""
+"""Settings of a thread: name, default, range, meaning. Out of range: refused in code, put right elsewhere."""
 
 from __future__ import annotations
 
@@ -130,10 +130,8 @@ def _check(name: str, value: Any) -> None:
 
 def _check_zone(value: Any) -> None:
     try:
-        if not isinstance(value, str):
-            raise TypeError(type(value).__name__)
         ZoneInfo(value)
-    except (ValueError, OSError, TypeError, LookupError) as error:
+    except (ValueError, OSError, TypeError, LookupError, AttributeError) as error:
         raise InvalidSetting(
             f"zone={value!r} is no time zone of the IANA list", name="zone", value=value, allowed="UTC, Europe/Oslo, …"
         ) from error

@@ -23,7 +23,7 @@ Resume = Literal["within_idle", "always", "never"]
 EndReason = Literal["idle", "reset", "disabled"]
 RequestedBy = Literal["model", "extractive"]
 Failure = Literal["timeout", "connection", "http_status", "malformed", "unavailable", "refused", "fenced"]
-"""Why there is no text. `refused`: the server will not take this very input. `fenced`: nobody wants the answer any more."""
+"""Why there is no text. `refused`: the server will not take this very input. `fenced`: nobody wants it any more."""
 
 RejectReason = Literal[
     "session_ended",

@@ -1,4 +1,4 @@
-"""Log lines: structlog over the standard library's logger `pace_actors`, unless a logger is given. Nothing global is set."""
+"""Log lines: structlog over the logger `pace_actors` of the standard library, or the one that was given."""
 
 from __future__ import annotations
 

@@ -199,8 +199,9 @@ class PlainHost:
         return self._workers.submit(lambda: address.tell(job()))
 
     def stop(self, addresses: list[Address], timeout_s: float) -> list[str]:
-        """Stop actors one after the other; what is in their inboxes is handled first. Returns those that did not end
-        in time, with what they were handling.
+        """Stop actors one after the other, behind what is in their inboxes.
+
+        Returns those that did not end in time, with what they were handling.
         """
         deadline = time.monotonic() + timeout_s
         culprits = []

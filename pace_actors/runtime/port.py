@@ -105,7 +105,8 @@ class Host(Protocol):
         ...
 
     def work(self, job: Callable[[], Message], address: Address) -> Callable[[], None]:
-        """Run a slow job on a worker and tell its result. The job never raises. Returns the way to give it up: its
-        worker is replaced, and its result still comes if it ever does.
+        """Run a slow job, which never raises, on a worker and tell its result.
+
+        Returns the way to give it up: its worker is replaced, and its result still comes if it ever does.
         """
         ...

@@ -18,7 +18,7 @@ K = TypeVar("K")
 
 
 class Router(Generic[K]):
-    """Finds or wakes the actor of a key. At most `awake_max` are awake, as long as the surplus ones have nothing to do."""
+    """Finds or wakes the actor of a key. At most `awake_max` are awake, if the surplus ones have nothing to do."""
 
     def __init__(self, host: Host, make: Callable[[K], Actor], name: Callable[[K], str], awake_max: int) -> None:
         self._host = host

@@ -18,7 +18,7 @@ FUNCTION_LINES_MAX = 70
 _BASE = frozenset({"errors", "values", "settings", "events", "messages"})
 _DOMAIN = _BASE | {"domain"}
 _WORK = _DOMAIN | {"models", "runtime", "recall", "mirror"}
-_FACE = _WORK | {"actors", "engine", "pace", "async_pace"}
+_FACE = _WORK | {"actors", "engine", "core", "thread", "pace", "async_pace"}
 
 LAYERS: dict[str, frozenset[str]] = {
     "errors": frozenset(),
@@ -34,8 +34,10 @@ LAYERS: dict[str, frozenset[str]] = {
     "actors": _WORK,
     "simulation": _WORK | {"actors"},
     "engine": _WORK | {"actors"},
-    "pace": _WORK | {"actors", "engine"},
-    "async_pace": _WORK | {"actors", "engine", "pace"},
+    "core": _WORK | {"actors", "engine"},
+    "thread": _WORK | {"actors", "engine", "core"},
+    "pace": _WORK | {"actors", "engine", "core", "thread"},
+    "async_pace": _WORK | {"actors", "engine", "core", "thread", "pace"},
     "replay": _DOMAIN,
     "importing": _FACE,
     "cli": _FACE | {"simulation", "replay", "importing"},
