@@ -1,0 +1,393 @@
+"""A whole Pace without threads, files or waiting: the real engine and actors on the simulated host.
+
+The disk is a `MemoryLog` that commits when it is told, the model is a script, the clock is virtual. Between any two
+steps every thread is held against an account that is kept beside the rules (`tests.support.account`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from eventlog import Appended, EventLog, EventLogError, MemoryLog, OutcomeUnknown
+from pace_actors import messages as m
+from pace_actors.actors.thread_actor import ThreadActor
+from pace_actors.domain.context import Context, assemble
+from pace_actors.domain.fold import Batch, batches, requests_of, thread_from
+from pace_actors.domain.redaction import RedactionPolicy
+from pace_actors.domain.state import EMPTY, ThreadState, state_digest
+from pace_actors.engine import Engine, Options
+from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRejected, SummaryRequested
+from pace_actors.models.port import FoldReply, FoldTask, ModelFailure, Summariser
+from pace_actors.models.scripted import Later, Script, ScriptedSummariser
+from pace_actors.runtime.plain import PlainHost
+from pace_actors.runtime.promise import Promise
+from pace_actors.runtime.simulated import SimulatedAddress, SimulatedHost
+from pace_actors.settings import changed
+from pace_actors.values import SECOND, ThreadKey
+from tests.support.account import Account, require
+
+USER = "ada"
+THREAD = "kitchen"
+LOG_ID = "0" * 32
+
+
+class WorldModel:
+    """A script behind the port of summarisers; delays are virtual. `heard` holds every task that it was given."""
+
+    def __init__(self, world: World, script: Script | None, *, keeps_deadline: bool) -> None:
+        self._world = world
+        self._script = ScriptedSummariser(script)
+        self._keeps_deadline = keeps_deadline
+
+    @property
+    def name(self) -> str:
+        """For logs."""
+        return "scripted"
+
+    @property
+    def tasks(self) -> list[FoldTask]:
+        """Every task, in the order of the calls."""
+        return self._script.tasks
+
+    def fold(self, task: FoldTask) -> FoldReply:
+        """What the script says, after the time that it says."""
+        outcome, host = self._script.next_outcome(task), self._world.host
+        if isinstance(outcome, Later):
+            if outcome.delay_s > task.deadline_s and self._keeps_deadline:
+                host.delay_work(task.deadline_s)
+                raise ModelFailure("timeout", "the script's delay is longer than the deadline")
+            host.delay_work(outcome.delay_s)
+            outcome = outcome.outcome
+        if isinstance(outcome, ModelFailure):
+            raise ModelFailure(outcome.kind, outcome.detail)
+        return outcome
+
+    def patience_s(self, asked_s: float) -> float:
+        """What is asked for."""
+        return asked_s
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class WatchedLog:
+    """A log that tells the world what is appended, and fails where the world wants it to."""
+
+    def __init__(self, log: MemoryLog, world: World) -> None:
+        self._log = log
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def append_nowait(self, stream: str, events: Sequence[Any], *, done: Any, expect: Any, **more: Any) -> Any:
+        """Append; `refuse_next` raises here, `lose_next_answer` stores and answers `OutcomeUnknown`."""
+        world = self._world
+        if world.refuse_next:
+            raise world.refuse_next.pop(0)
+        if world.lose_next_answer:
+            world.lose_next_answer -= 1
+            told = done
+
+            def done(outcome: Appended | EventLogError) -> None:
+                told(OutcomeUnknown(stream=stream) if isinstance(outcome, Appended) else outcome)
+
+        future = self._log.append_nowait(stream, events, done=done, expect=expect, **more)
+        world.appending(stream, 0 if expect == "none" else expect, events)
+        return future
+
+
+class World:
+    """Actors, disk, model and clock. With a seed the order of everything that may run at one moment is random."""
+
+    def __init__(
+        self,
+        script: Script | None = None,
+        *,
+        seed: int | None = None,
+        summariser: Callable[[World], Summariser] | None = None,
+        keeps_deadline: bool = True,
+        policy: RedactionPolicy = "mask",
+        logger: FilteringBoundLogger | None = None,
+        awake_max: int = 64,
+        **settings: Any,
+    ) -> None:
+        self.settings_at_open = settings
+        self._policy = policy
+        self._awake_max = awake_max
+        self._logger = logger or cast("FilteringBoundLogger", structlog.wrap_logger(None, processors=[_drop]))
+        self._random = None if seed is None else random.Random(seed)
+        self._seed = seed
+        self.host = SimulatedHost(seed=seed)
+        self.log = MemoryLog(REGISTRY, clock=self._clock, manual=True, log_id=LOG_ID)
+        self.model = WorldModel(self, script, keeps_deadline=keeps_deadline)
+        self._summariser: Summariser = summariser(self) if summariser else self.model
+        self.refuse_next: list[EventLogError] = []
+        self.lose_next_answer = 0
+        self.crashes = 0
+        self._turns = 0
+        self._accounts: dict[str, dict[int, Account]] = {}
+        self._unsure: set[str] = set()
+        self._checked: dict[ThreadKey, ThreadState] = {}
+        self._begin()
+
+    def _clock(self) -> int:
+        return self.host.now()  # the host of today: a crash brings a new one
+
+    def _begin(self) -> None:
+        options = Options(
+            settings=self.settings_at_open, policy=self._policy, awake_max=self._awake_max, logger=self._logger
+        )
+        log = cast("EventLog", WatchedLog(self.log, self))
+        self.engine = Engine(log, cast("PlainHost", self.host), self._summariser, options)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """One message is handled, one append ends or one due timer runs out; False when there is nothing to do now."""
+        queued = self.log.stats().queued
+        commit_first = bool(queued and self._random and self._random.random() < 0.5)
+        if not commit_first and self.host.step():
+            self.check()
+            return True
+        if queued:
+            self.log.commit(1)
+            self.check()
+            return True
+        return self._next_timer(self.host.now())
+
+    def run(self, steps: int = 200_000) -> None:
+        """Everything that can happen at this moment."""
+        for _ in range(steps):
+            if not self.step():
+                self._unsure.clear()
+                self.check()
+                return
+        raise RuntimeError(f"still busy after {steps} steps")
+
+    def advance(self, seconds: float) -> None:
+        """Virtual time passes, with everything that is due on the way."""
+        end = self.host.now() + round(seconds * SECOND)
+        self.run()
+        while self._next_timer(end):
+            self.run()
+        self.host._now = max(self.host._now, end)
+
+    def _next_timer(self, until: int) -> bool:
+        """Let the next timer run out; False when none does by then."""
+        if not self.host._timers or self.host._timers[0][0] > until:
+            return False
+        self.host._next_timer()
+        return True
+
+    def crash(self, **settings: Any) -> None:
+        """What is not durable is gone, and so is everything in memory. The same program starts again at once."""
+        self.crashes += 1
+        self.settings_at_open = {**self.settings_at_open, **settings}
+        seed = None if self._seed is None else self._seed + self.crashes
+        self.host = SimulatedHost(start=self.host.now(), seed=seed)
+        self.log = self.log.crash()
+        for stream, accounts in self._accounts.items():
+            durable = self.log.stream_version(stream)
+            self._accounts[stream] = {version: account for version, account in accounts.items() if version <= durable}
+        self._checked.clear()
+        self._unsure.clear()
+        self.refuse_next.clear()
+        self.lose_next_answer = 0
+        self._begin()
+
+    def restart(self, **settings: Any) -> None:
+        """End what is under way, then start again."""
+        self.run()
+        self.crash(**settings)
+
+    # --- verbs --------------------------------------------------------------------------------------------------------
+
+    def key(self, thread: str = THREAD, user: str = USER) -> ThreadKey:
+        """Names a thread."""
+        return ThreadKey.of(user, thread)
+
+    def ask(self, message: m.Message, thread: str = THREAD, user: str = USER) -> Promise:
+        """Ask a thread, without waiting."""
+        return cast("Promise", self.engine.ask(self.key(thread, user), message))
+
+    def record_nowait(
+        self, words: str, reply: str = "Noted.", *, thread: str = THREAD, user: str = USER, **more: Any
+    ) -> Promise:
+        """A turn, on its way. `at` and `turn_id` as a caller gives them."""
+        self._turns += 1
+        at = more.pop("at", None)
+        turn_id = more.pop("turn_id", f"turn {self._turns}")
+        now = self.host.now() if at is None else at
+        turn = m.RecordTurn(user=words, assistant=reply, at=now, at_given=at is not None, turn_id=turn_id, **more)
+        return self.ask(turn, thread, user)
+
+    def record(self, words: str, reply: str = "Noted.", **more: Any) -> m.Recorded:
+        """A turn, durable."""
+        recorded: m.Recorded = self.ended(self.record_nowait(words, reply, **more))
+        return recorded
+
+    def record_many(self, count: int, *, every_s: float = 1.0, **more: Any) -> None:
+        """Turns that can be told apart, some time apart."""
+        for _ in range(count):
+            number = self._turns + 1
+            self.record(f"Message {number} about topic{number}.", f"Reply {number} is noted.", **more)
+            self.advance(every_s)
+
+    def ended(self, promise: Promise) -> Any:
+        """The answer, after everything that can happen now has happened."""
+        self.run()
+        return promise.wait(0)
+
+    def reset(self, **where: str) -> m.Done:
+        """A fresh start."""
+        done: m.Done = self.ended(self.ask(m.ResetThread(at=self.host.now()), **where))
+        return done
+
+    def settings(self, thread: str = THREAD, user: str = USER, **changes: Any) -> m.Done:
+        """Change settings of a thread."""
+        done: m.Done = self.ended(self.ask(m.ChangeSettings(at=self.host.now(), changes=changes), thread, user))
+        return done
+
+    def withdraw(self, *turns: int, **where: str) -> m.Withdrawn:
+        """Show these turns nowhere any more."""
+        withdrawn: m.Withdrawn = self.ended(self.ask(m.WithdrawTurns(at=self.host.now(), turns=turns), **where))
+        return withdrawn
+
+    def erase(self, **where: str) -> m.Done:
+        """End everything of a thread."""
+        done: m.Done = self.ended(self.ask(m.EraseThread(at=self.host.now()), **where))
+        return done
+
+    def deliver(
+        self, version: int, text: str | None = None, *, thread: str = THREAD, user: str = USER, **more: Any
+    ) -> None:
+        """An answer that nobody waits for, or not any more."""
+        key = self.key(thread, user)
+        request = next(request for request in self.requests(thread, user) if request.version == version)
+        answer = m.DeliverAnswer(request=request, text=text, finish="stop", input_chars=1000, **more)
+        self.engine.threads.tell(key, answer)
+        self.run()
+
+    def foreign(self, events: Sequence[Any], *, thread: str = THREAD, user: str = USER) -> None:
+        """Somebody else appends to a thread's stream: the next append of its actor meets a conflict."""
+        stream = self.key(thread, user).stream
+        self.log.append_nowait(stream, events)
+        while self.log.stats().queued:
+            self.log.commit(1)
+        self._unsure.add(stream)
+        account, known = Account(), {0: Account()}
+        for batch in batches(self.log.read(stream)):
+            account = account.after(batch.heard, batch.decided)
+            known[account.version] = account
+        self._accounts[stream] = known
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def view(self, thread: str = THREAD, user: str = USER) -> m.ThreadView:
+        """A thread as its actor knows it now, with nothing committed meanwhile."""
+        key = self.key(thread, user)
+        if not self.engine.threads.is_awake(key) and self.log.stream_version(key.stream) == 0:
+            settings = changed(EMPTY.settings, self.settings_at_open)
+            return m.ThreadView(key=key, state=EMPTY, settings=settings, durable_version=0)
+        found: list[m.ThreadView] = []
+        self.engine.ask(key, m.ViewThread()).then(lambda view, _: found.append(view))
+        while not found:
+            assert self.host.step(), "nobody answered"
+            self.check()
+        return found[0]
+
+    def state(self, thread: str = THREAD, user: str = USER) -> ThreadState:
+        """The state of a thread with what is on its way."""
+        return self.view(thread, user).state
+
+    def context(self, user_text: str | None = None, *, thread: str = THREAD, user: str = USER) -> Context:
+        """What the planner sees; held against the account."""
+        view, now = self.view(thread, user), self.host.now()
+        context = assemble(
+            view.key,
+            view.state,
+            now=now,
+            settings=view.settings,
+            user_text=user_text,
+            durable_version=view.durable_version,
+        )
+        if view.key.stream not in self._unsure:
+            self._account_at(view.key.stream, view.state.version).check_context(context, now, view.settings)
+        return context
+
+    def stored(self, thread: str = THREAD, user: str = USER) -> list[Batch]:
+        """The batches of a thread that are durable."""
+        return list(batches(self.log.read(self.key(thread, user).stream)))
+
+    def requests(self, thread: str = THREAD, user: str = USER) -> list[SummaryRequested]:
+        """Every request for a summary, durable."""
+        return [request for batch in self.stored(thread, user) for _, request in requests_of(batch)]
+
+    def verdicts(self, thread: str = THREAD, user: str = USER) -> list[tuple[int, str]]:
+        """Every decision on an answer: version, and `accepted` or the reason."""
+        found: list[tuple[int, str]] = []
+        for batch in self.stored(thread, user):
+            if isinstance(batch.heard, AnswerArrived):
+                first = batch.decided[0]
+                assert isinstance(first, SummaryAccepted | SummaryRejected)
+                verdict = "accepted" if isinstance(first, SummaryAccepted) else first.reason
+                found.append((batch.heard.version, verdict))
+        return found
+
+    def payloads(self, after: int = 0) -> Iterable[bytes]:
+        """The raw bytes of every event that was written after a position."""
+        return (event.payload for event in self.log.read_all(after))
+
+    # --- holding it against the account -------------------------------------------------------------------------------
+
+    def appending(self, stream: str, expect: int, events: Sequence[Any]) -> None:
+        """A batch is on its way to the log: what the account will be behind it."""
+        accounts = self._accounts.setdefault(stream, {0: Account()})
+        heard, *decided = events
+        account = accounts[expect].after(heard, decided)
+        accounts[account.version] = account
+
+    def check(self) -> None:
+        """Hold the state of every thread that has changed against its account."""
+        for key, address in self.engine.threads.awake().items():
+            actor = cast("ThreadActor", cast("SimulatedAddress", address)._actor)
+            state = actor._ahead
+            if self._checked.get(key) is not state and key.stream not in self._unsure:
+                self._account_at(key.stream, state.version).check(state)
+                self._checked[key] = state
+
+    def _account_at(self, stream: str, version: int) -> Account:
+        return self._accounts.get(stream, {0: Account()})[version]
+
+    def check_end(self) -> None:
+        """When nothing is under way: what replay makes of the log is what the actors have, and every request ended."""
+        self.run()
+        awake = self.engine.threads.awake()
+        for stream in self.log.streams("thread/"):
+            replayed = thread_from(self.log.read(stream))
+            account = Account.of(batches(self.log.read(stream)))
+            account.check(replayed)
+            key = ThreadKey.of_stream(stream)
+            assert key is not None
+            if key in awake:
+                assert state_digest(self.state(key.thread, key.user)) == state_digest(replayed)
+            require(account.undecided() <= {r.version for r in replayed.open_requests}, "a request got lost")
+            self.context(thread=key.thread, user=key.user)
+
+    def finish(self, seconds: float = 3600.0) -> None:
+        """Let everything come to its end, then check it. Sessions that fall silent meanwhile end."""
+        self.advance(seconds)
+        self.check_end()
+        for stream in self.log.streams("thread/"):
+            account = Account.of(batches(self.log.read(stream)))
+            require(not account.undecided(), "requests without a decision:", account.undecided())
+
+
+def _drop(*_: Any) -> Any:
+    raise structlog.DropEvent
