@@ -197,8 +197,10 @@ class Batch:
             if number > TYPES_MAX:
                 raise TooLarge(f"a log has at most {TYPES_MAX} event types")
             key = pack_type_number(number)
-            self._txn.put(key, seal(key, name.encode()), append=True, db=self._tables.types)
+            if not self._txn.put(key, seal(key, name.encode()), append=True, db=self._tables.types):
+                raise BadRecord(type=name, reason="the names of types are ahead of the log")
             self.types[name] = number
+            self.changed = True
         return number
 
 

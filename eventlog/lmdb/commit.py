@@ -58,6 +58,17 @@ def begin_write(environment: Environment) -> lmdb.Transaction[bytes]:
     return environment.handle.begin(write=True)
 
 
+def commit_write(txn: lmdb.Transaction[Any]) -> None:
+    """Commit; a place of its own so that tests of faults can stand in for it."""
+    txn.commit()
+
+
+def abort_write(environment: Environment, txn: lmdb.Transaction[Any]) -> None:
+    """Abort, while nobody reads: see `eventlog.lmdb.environment`. Harmless for a transaction that is over."""
+    with environment.quiet():
+        txn.abort()
+
+
 def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[Header, Memory]:
     """Open the file, or make it if there is an id for a new log.
 
@@ -66,12 +77,12 @@ def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[
     environment.open()
     txn = begin_write(environment)
     try:
-        tables = Tables(environment.handle, txn, create=True)
+        tables = Tables(environment.handle, txn)
         header = read_header(txn, tables, str(environment.path), new_log_id)
         memory = Memory(txn, tables)
-        txn.commit()
+        commit_write(txn)
     except BaseException:
-        txn.abort()
+        abort_write(environment, txn)
         environment.close()
         raise
     environment.adopt(tables)
@@ -253,7 +264,7 @@ class Committer:
 
     def _round(self, tickets: list[Ticket], signals: list[threading.Event]) -> None:
         if self._abandoned:
-            self._answer(tickets, [LogClosed()] * len(tickets))
+            self._answer(tickets, [LogClosed() for _ in tickets])
             tickets = []
         due = self._checkpoints.wait_s()
         if tickets or (due is not None and (due == 0 or signals or self._stopping)):
@@ -283,19 +294,19 @@ class Committer:
             for name, position in checkpoints.items():
                 batch.put_checkpoint(name, position)
             if not batch.changed:
-                txn.abort()
+                commit_write(txn)  # of nothing, which costs nothing
                 self._answer(tickets, outcomes)
                 return
             batch.put_rows()
         except Exception as error:  # noqa: BLE001 - every caller must hear of it
             if txn is not None:
-                txn.abort()
+                abort_write(self._environment, txn)
             self._checkpoints.give_back(checkpoints)
             self._failed(tickets, error)
             return
         started = time.perf_counter()
         try:
-            txn.commit()
+            commit_write(txn)
         except Exception as error:  # noqa: BLE001 - every caller must hear of it
             self._checkpoints.give_back(checkpoints)
             self._failed_commit(tickets, outcomes, batch, error)
@@ -331,20 +342,19 @@ class Committer:
     # --- failures -----------------------------------------------------------------------------------------------------
     def _failed(self, tickets: list[Ticket], error: Exception) -> None:
         """Nothing was committed: it was not tried, or the disk was full before the end of the log was touched."""
-        full = self._full(error)
-        if full is not None and len(tickets) > 1:
+        full = self._full(error) is not None
+        if full and len(tickets) > 1:
             for ticket in tickets:
                 self._write([ticket])
             return
-        if full is None:
+        if not full:
             self._broken = isinstance(error, lmdb.Error | BadRecord)
             logger.error("a write transaction failed", exc_info=error)
-        self._answer(tickets, [full or CommitFailed(reason=str(error))] * len(tickets))
+        self._answer(tickets, [self._absent(error) for _ in tickets])
 
     def _failed_commit(self, tickets: list[Ticket], outcomes: list[Outcome], batch: Batch, error: Exception) -> None:
         """A commit failed. A full disk is told before the end of the log is touched, unless the engine is stuck."""
-        full = self._full(error)
-        if full is not None and not self._stuck():
+        if self._full(error) is not None and not self._stuck():
             self._failed(tickets, error)
             return
         logger.error("a commit failed; the log is opened again", exc_info=error)
@@ -354,13 +364,17 @@ class Committer:
         except Exception:
             logger.exception("the log could not be opened again")
             self._broken = True
-            self._answer(tickets, [OutcomeUnknown(reason=str(error))] * len(tickets))
+            self._answer(tickets, [OutcomeUnknown(reason=str(error)) for _ in tickets])
             return
         if written:
             self._answer(tickets, outcomes)
             self._ring()
         else:
-            self._answer(tickets, [full or CommitFailed(reason=str(error))] * len(tickets))
+            self._answer(tickets, [self._absent(error) for _ in tickets])
+
+    def _absent(self, error: Exception) -> EventLogError:
+        """What a caller hears of a batch that is not in the log; one error each, because it is raised in its thread."""
+        return self._full(error) or CommitFailed(reason=str(error))
 
     def _full(self, error: Exception) -> EventLogError | None:
         if isinstance(error, lmdb.MapFullError):
@@ -370,7 +384,7 @@ class Committer:
     def _stuck(self) -> bool:
         """Whether the engine begins nothing any more: the sign of a failed write of its meta page."""
         try:
-            begin_write(self._environment).abort()
+            abort_write(self._environment, begin_write(self._environment))
         except lmdb.Error:
             return True
         return False
@@ -384,9 +398,9 @@ class Committer:
             try:
                 fence = msgspec.structs.replace(header, fences=header.fences + 1)
                 write_header(txn, self._environment.tables, fence)
-                txn.commit()
+                commit_write(txn)
             except BaseException:
-                txn.abort()
+                abort_write(self._environment, txn)
                 raise
             self._environment.handle.sync(True)
         except BaseException:

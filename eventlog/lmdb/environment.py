@@ -1,7 +1,9 @@
 """The open file of one log: the engine's environment, its tables, and the gate that read transactions pass.
 
 The gate lets an environment be closed and opened again (after a failed commit) while other threads read: closing waits
-until no read transaction is open, which is never long, because none is open while a caller's code runs.
+until no read transaction is open, which is never long, because none is open while a caller's code runs. A write
+transaction is aborted behind it too: the binding (py-lmdb 3.0.0) waits there until no thread is inside the engine,
+which two busy readers put off for ever.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import errno
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +41,7 @@ _NO_SPACE: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSP
 
 def is_disk_full(error: BaseException) -> bool:
     """Whether an error of the engine or the system says that the device is full."""
-    code = error.code if isinstance(error, lmdb.Error) else getattr(error, "errno", None)
+    code = getattr(error, "code", None) or getattr(error, "errno", None)
     return isinstance(error, lmdb.DiskError) or code in _NO_SPACE
 
 
@@ -98,6 +102,19 @@ class Environment:
     def close(self) -> None:
         """Close the file once no read transaction is open. Readers that come later get `LogClosed`."""
         self._close(suspended=False)
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Nobody reads inside the block: those who do are waited for, those who come wait."""
+        with self._gate:
+            before, self._suspended = self._suspended, True
+            self._gate.wait_for(lambda: not self._reading)
+        try:
+            yield
+        finally:
+            with self._gate:
+                self._suspended = before
+                self._gate.notify_all()
 
     def _close(self, *, suspended: bool) -> None:
         with self._gate:

@@ -54,11 +54,11 @@ class Header(msgspec.Struct, frozen=True):
 
 
 class Tables:
-    """Handles of the tables. `txn` is a write transaction if they are to be made."""
+    """Handles of the tables, which are made if there is a write transaction for it."""
 
-    def __init__(self, environment: lmdb.Environment, txn: lmdb.Transaction[Any], *, create: bool) -> None:
+    def __init__(self, environment: lmdb.Environment, txn: lmdb.Transaction[Any] | None) -> None:
         def table(name: bytes, **flags: bool) -> Any:
-            return environment.open_db(name, txn=txn, create=create, **flags)
+            return environment.open_db(name, txn=txn, create=txn is not None, **flags)
 
         self.log = table(b"log")
         self.streams = table(b"streams", dupsort=True, dupfixed=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
+import lmdb
 import msgspec
 
 from eventlog.errors import DamagedLog, EventLogError, LogInUse, NotALog, OptionsDiffer
@@ -121,18 +122,17 @@ class Shared:
 
 
 def _open_for_reading(environment: Environment) -> Header:
-    handle = environment.open()
-    txn = handle.begin()
     try:
-        tables = Tables(handle, txn, create=False)
-        header = read_header(txn, tables, str(environment.path))
+        tables = Tables(environment.open(), None)
+        environment.adopt(tables)
+        with environment.reading() as (txn, _):
+            return read_header(txn, tables, str(environment.path))
+    except lmdb.NotFoundError as error:
+        environment.close()
+        raise DamagedLog(path=str(environment.path), reason="the file lacks a table") from error
     except BaseException:
-        txn.abort()
         environment.close()
         raise
-    txn.commit()
-    environment.adopt(tables)
-    return header
 
 
 # --- one a process ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,44 @@
+"""What the tests of the event log share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from eventlog import NewEvent
+
+ROOT = Path(__file__).parents[3]
+Program = Callable[..., subprocess.Popen[str]]
+
+
+def events(*payloads: bytes, type_name: str = "thing") -> list[NewEvent]:
+    """One event a payload."""
+    return [NewEvent(type_name, payload) for payload in payloads]
+
+
+@pytest.fixture
+def run_program() -> Iterator[Program]:
+    """Run a piece of Python in another process, talking to it over its pipes; what still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(text: str, *arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", text, *arguments],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()

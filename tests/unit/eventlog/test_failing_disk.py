@@ -1,0 +1,352 @@
+"""Failing writes: the batch is wholly absent or wholly there, the caller is told which, and the log goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+
+import eventlog
+from eventlog import (
+    Appended,
+    CloseTimeout,
+    CommitFailed,
+    DiskFull,
+    LmdbLog,
+    LogClosed,
+    MapFull,
+    OutcomeUnknown,
+    Overloaded,
+    WrongExpectedVersion,
+)
+from eventlog.lmdb import commit
+from eventlog.lmdb.environment import Environment
+from tests.unit.eventlog.conftest import events
+
+WAIT_S = 30.0
+SMALL_DISK_BYTES = 5 << 20
+
+
+class Faults:
+    """Stands in for the begin and the commit of write transactions; each plan is used up by one commit."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._begin = commit.begin_write
+        self.plans: list[tuple[str, Exception | None]] = []
+        self.held = threading.Event()
+        self.held.set()
+        monkeypatch.setattr(commit, "begin_write", self.begin)
+        monkeypatch.setattr(commit, "commit_write", self.commit)
+
+    def begin(self, environment: Environment) -> Any:
+        self.held.wait(WAIT_S)
+        self._environment = environment
+        return self._begin(environment)
+
+    def commit(self, txn: Any) -> None:
+        plan, error = self.plans.pop(0) if self.plans else ("right", None)
+        if plan == "absent":
+            commit.abort_write(self._environment, txn)
+        else:
+            txn.commit()
+        if error is not None:
+            raise error
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
+    return Faults(monkeypatch)
+
+
+@pytest.fixture
+def log(tmp_path: Path, faults: Faults) -> Iterator[LmdbLog]:
+    with eventlog.open(tmp_path / "log") as opened:
+        yield opened
+        faults.held.set()
+
+
+def broken(code: int = errno.EIO) -> lmdb.Error:
+    """What the engine raises: the number is an attribute there, and not set by the constructor."""
+    error = lmdb.Error("mdb_txn_commit", code)
+    error.code = code  # type: ignore[misc]
+    return error
+
+
+def hold(log: LmdbLog, faults: Faults) -> None:
+    """Let the committer wait in front of a round of its own, so that what is queued now shares the next one."""
+    faults.held.clear()
+    log.append_nowait("held", events(b"x"))
+    while log.stats().queued:
+        threading.Event().wait(0.001)
+
+
+def chain(log: LmdbLog, faults: Faults, count: int = 5) -> list[Any]:
+    """Answers to appends that follow one another and share one transaction."""
+    hold(log, faults)
+    answers: list[Any] = []
+    for step in range(count):
+        log.append_nowait("s", events(b"%d" % step), expect=step, done=answers.append)
+    faults.held.set()
+    log.flush()
+    return answers
+
+
+# --- a commit that fails ----------------------------------------------------------------------------------------------
+def test_a_batch_whose_failed_commit_is_found_in_the_file_was_appended(log: LmdbLog, faults: Faults) -> None:
+    faults.plans = [("right", None), ("written", broken())]
+    answers = chain(log, faults)
+    assert answers == [Appended(2 + step, 1, 1 + step) for step in range(5)]
+    assert [event.payload for event in log.read("s")] == [b"%d" % step for step in range(5)]
+    assert log.append("s", events(b"on"), expect=5).first_position == 7
+
+
+def test_a_batch_whose_failed_commit_is_not_in_the_file_is_absent_with_all_that_follows_it(
+    log: LmdbLog, faults: Faults
+) -> None:
+    faults.plans = [("right", None), ("absent", broken())]
+    answers = chain(log, faults)
+    assert [type(answer) for answer in answers] == [CommitFailed] * 5
+    assert "mdb_txn_commit" in answers[0].fields["reason"]
+    assert len({id(answer) for answer in answers}) == 5
+    assert (log.head(), log.stream_version("s")) == (1, 0)
+    assert log.append("s", events(b"on"), expect="none").first_position == 2
+
+
+def test_a_chain_over_several_transactions_never_succeeds_out_of_order(log: LmdbLog, faults: Faults) -> None:
+    """Queue what follows while the first transaction of the chain is failing."""
+    log.append("s", events(b"0"))
+    answers: list[Any] = []
+
+    def failed(outcome: Any) -> None:
+        answers.append(outcome)
+        for step in (2, 3):
+            log.append_nowait("s", events(b"late"), expect=step, done=answers.append)
+
+    faults.plans = [("absent", broken())]
+    log.append_nowait("s", events(b"1"), expect=1, done=failed)
+    log.flush()
+    log.flush()
+    assert [type(answer) for answer in answers] == [CommitFailed, WrongExpectedVersion, WrongExpectedVersion]
+    assert [event.payload for event in log.read("s")] == [b"0"]
+
+
+def test_an_outcome_that_cannot_be_looked_up_is_unknown_and_its_key_makes_the_retry_safe(
+    log: LmdbLog, faults: Faults
+) -> None:
+    """The commit fails and so does opening the file again, with the batch written and not."""
+    for turn, plan in enumerate(("written", "absent")):
+        faults.plans = [(plan, broken()), ("absent", broken())]
+        with pytest.raises(OutcomeUnknown):
+            log.append("s", events(b"x"), expect=turn, key=b"%d" % turn)
+        answer = log.append("s", events(b"x"), expect=turn, key=b"%d" % turn)
+        assert answer.known == (plan == "written")
+        assert log.head() == turn + 1
+
+
+def test_as_long_as_the_file_cannot_be_opened_again_every_append_is_told_that_it_is_absent(
+    log: LmdbLog, faults: Faults
+) -> None:
+    faults.plans = [("absent", broken())] * 4
+    with pytest.raises(OutcomeUnknown):
+        log.append("s", events(b"x"))
+    for _ in range(2):
+        with pytest.raises(CommitFailed):
+            log.append("s", events(b"x"))
+        with pytest.raises(LogClosed):
+            log.stream_version("s")
+    assert log.append("s", events(b"x")).first_position == 1
+
+
+def test_readers_beside_a_file_that_is_opened_again_notice_nothing(log: LmdbLog, faults: Faults) -> None:
+    log.append("s", events(*[b"x"] * 1000))
+    over = threading.Event()
+    failures: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not over.is_set():
+                assert sum(1 for _ in log.read_all(limit=1000)) == 1000
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for _ in range(20):
+        faults.plans = [("absent", broken())]
+        with pytest.raises(CommitFailed):
+            log.append("s", events(b"y"))
+    over.set()
+    for reader in readers:
+        reader.join(WAIT_S)
+    assert not failures
+
+
+def test_checkpoints_outlive_a_failed_commit(log: LmdbLog, faults: Faults, tmp_path: Path) -> None:
+    log.append("s", events(b"x"))
+    log.set_checkpoint("f", 0, 1)
+    faults.plans = [("absent", broken())]
+    with pytest.raises(CommitFailed):
+        log.append("s", events(b"y"))
+    assert log.checkpoint("f") == 1
+    log.flush()
+    log.close()
+    with eventlog.open(tmp_path / "log") as again:
+        assert again.checkpoint("f") == 1
+
+
+def test_a_clock_that_raises_fails_appends_and_not_the_log(tmp_path: Path) -> None:
+    readings = [1, None, 2]
+    with eventlog.open(tmp_path / "log", clock=lambda: readings.pop(0)) as log:  # type: ignore[arg-type, return-value]
+        log.append("s", events(b"1"))
+        with pytest.raises(CommitFailed):
+            log.append("s", events(b"2"))
+        assert log.append("s", events(b"3")).first_position == 2
+
+
+# --- full -------------------------------------------------------------------------------------------------------------
+def test_a_full_disk_at_the_commit_is_told_as_such(log: LmdbLog, faults: Faults) -> None:
+    full = lmdb.DiskError("mdb_txn_commit", errno.ENOSPC)
+    faults.plans = [("absent", full), ("absent", broken(errno.EDQUOT))]
+    for _ in range(2):
+        with pytest.raises(DiskFull) as caught:
+            log.append("s", events(b"x"))
+        assert caught.value.retryable
+    assert log.append("s", events(b"x"), expect="none").first_position == 1
+
+
+def test_a_batch_that_does_not_fit_does_not_fail_its_small_neighbours(tmp_path: Path, faults: Faults) -> None:
+    with eventlog.open(tmp_path / "log", map_size=1 << 20) as log:
+        hold(log, faults)
+        small = [log.append_nowait("s", events(b"small")) for _ in range(3)]
+        large = log.append_nowait("s", events(bytes(2 << 20)))
+        more = [log.append_nowait("s", events(b"small")) for _ in range(3)]
+        faults.held.set()
+        error = large.exception(WAIT_S)
+        assert isinstance(error, MapFull)
+        assert error.fields == {"map_bytes": 1 << 20}
+        assert [future.result(WAIT_S).stream_version for future in [*small, *more]] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_full_map_leaves_whole_batches_and_a_log_that_opens_larger(tmp_path: Path) -> None:
+    """Fill it to the brim by chained appends of three; open it with a larger map and go on."""
+    with eventlog.open(tmp_path / "log", map_size=1 << 20) as log:
+        for version in range(0, 10_000, 3):
+            try:
+                log.append("s", events(*[b"x" * 1000] * 3), expect=version)
+            except MapFull:
+                break
+        with pytest.raises(MapFull):
+            log.append("s", events(*[b"x" * 1000] * 3), expect=version)
+        assert log.stream_version("s") == log.head() == version > 100
+        assert sum(1 for _ in log.read("s")) == version
+    with eventlog.open(tmp_path / "log", map_size=1 << 24) as log:
+        assert log.append("s", events(b"on"), expect=version).first_position == version + 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 5 MB."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("needs root to mount a small tmpfs")
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK_BYTES}", "tmpfs", str(path)], capture_output=True, check=False
+    )
+    if mount.returncode:
+        pytest.skip("needs root to mount a small tmpfs")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_a_full_disk_fails_whole_batches_and_the_log_goes_on_when_there_is_space(small_disk: Path) -> None:
+    (small_disk / "ballast").write_bytes(bytes(2 << 20))
+    with eventlog.open(small_disk / "log") as log:
+        for version in range(0, 100_000, 2):
+            try:
+                log.append("s", events(b"x" * 3000, b"y"), expect=version)
+            except DiskFull:
+                break
+        assert version > 100
+        futures = [log.append_nowait("s", events(b"x" * 3000, b"y"), expect=version + step) for step in range(0, 20, 2)]
+        assert {type(future.exception(WAIT_S)) for future in futures} <= {DiskFull, WrongExpectedVersion}
+        assert log.stream_version("s") == log.head() == version
+        (small_disk / "ballast").unlink()
+        for more in range(version, version + 100, 2):
+            log.append("s", events(b"x" * 3000, b"y"), expect=more)
+    with eventlog.open(small_disk / "log") as log:
+        stored = list(log.read_all())
+        assert [event.version for event in stored] == list(range(1, version + 101))
+        assert all(event.payload == (b"y" if event.place else b"x" * 3000) for event in stored)
+
+
+# --- too much ---------------------------------------------------------------------------------------------------------
+def test_a_full_queue_refuses_and_takes_again_when_there_is_room(
+    log: LmdbLog, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "QUEUE_APPENDS_MAX", 10)
+    hold(log, faults)
+    futures = [log.append_nowait("s", events(b"x")) for _ in range(10)]
+    with pytest.raises(Overloaded):
+        log.append_nowait("s", events(b"x"))
+    with pytest.raises(Overloaded):
+        log.append("s", events(b"x"), timeout_s=0.01)
+    waiting = threading.Thread(target=lambda: log.append("s", events(b"patient"), timeout_s=WAIT_S))
+    waiting.start()
+    faults.held.set()
+    waiting.join(WAIT_S)
+    assert all(future.result(WAIT_S) for future in futures)
+    assert log.head() == len(futures) + 2
+    assert log.stats().queued == 0
+
+
+def test_an_append_that_takes_too_long_is_unknown_and_may_be_written_later(log: LmdbLog, faults: Faults) -> None:
+    faults.held.clear()
+    with pytest.raises(OutcomeUnknown):
+        log.append("s", events(b"x"), key=b"k", timeout_s=0.01)
+    with pytest.raises(OutcomeUnknown):
+        log.flush(timeout_s=0.01)
+    faults.held.set()
+    assert log.append("s", events(b"x"), key=b"k").known
+
+
+def test_a_close_whose_time_is_over_answers_what_it_did_not_write(
+    tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "TRANSACTION_APPENDS_MAX", 1)
+    log = eventlog.open(tmp_path / "log")
+    faults.held.clear()
+    futures = [log.append_nowait("s", events(b"x")) for _ in range(20)]
+    with pytest.raises(CloseTimeout) as caught:
+        log.close(timeout_s=0.01)
+    assert caught.value.fields["undurable"] >= 19
+    faults.held.set()
+    answers = [future.exception(WAIT_S) for future in futures]
+    assert answers[0] is None
+    assert all(isinstance(answer, LogClosed) for answer in answers[1:])
+    with eventlog.open(tmp_path / "log") as again:
+        assert again.head() == 1
+
+
+def test_a_callback_that_would_wait_for_its_own_thread_is_refused(log: LmdbLog) -> None:
+    caught: list[BaseException] = []
+
+    def waits(_: object) -> None:
+        try:
+            log.append("s", events(b"2"))
+        except eventlog.InvalidArgument as error:
+            caught.append(error)
+
+    log.append_nowait("s", events(b"1"), done=waits)
+    log.flush()
+    assert len(caught) == 1
