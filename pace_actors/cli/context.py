@@ -1,0 +1,94 @@
+"""`pace context`: what the planner sees."""
+
+from __future__ import annotations
+
+import time
+
+import click
+import msgspec
+
+from pace_actors.cli.coverage import coverage_line, coverage_of, coverage_text
+from pace_actors.cli.options import Moment, directory, examples, find_thread, json_option, reading, user_option
+from pace_actors.cli.screen import console, iso_time, print_json
+from pace_actors.domain.context import Context, assemble
+from pace_actors.domain.state import ThreadState
+from pace_actors.domain.thread import as_if
+from pace_actors.values import Microseconds
+
+EXAMPLES = examples(
+    "pace context ada.pace kitchen",
+    'pace context ada.pace kitchen --user ada --text "how is she doing?"',
+    "pace context ada.pace kitchen --now last             as at the time of its last turn",
+    "pace context ada.pace kitchen --now 2026-03-02T08:15:00+01:00",
+    "pace context ada.pace kitchen --at 120               as it was at a position of the log",
+    "pace context ada.pace kitchen --json | jq .messages",
+)
+
+
+@click.command("context", epilog=EXAMPLES)
+@directory
+@click.argument("thread")
+@user_option
+@click.option("--text", help="The current request, as the last message.")
+@click.option(
+    "--now", type=Moment(), help="When it is asked: an ISO time, or 'last'. By default now, with --at 'last'."
+)
+@click.option("--at", type=click.IntRange(min=1), metavar="POSITION", help="The thread as it was at this position.")
+@json_option
+def command(
+    directory: str,
+    thread: str,
+    *,
+    user: str | None,
+    text: str | None,
+    now: Microseconds | str | None,
+    at: int | None,
+    as_json: bool,
+) -> None:
+    """Show what the planner sees of a THREAD: summary, what is not yet summarised, the last turns, the request.
+
+    Reads that thread only, writes nothing, and works beside a running program. Silence is judged by --now: a
+    conversation of last week is over.
+    """
+    from pace_actors.replay import replay_thread  # noqa: PLC0415
+
+    with reading(directory) as log:
+        key = find_thread(log, thread, user)
+        state = replay_thread(log, key, at=at)
+    moment = _now(now, state, as_it_was=at is not None)
+    context = assemble(key, state, now=moment, user_text=text)
+    if as_json:
+        shown = as_if(state, state.settings, moment)
+        print_json(_json(context, shown))
+    else:
+        _show(context, state, f"what the planner sees of {key.user}/{key.thread}")
+
+
+def _now(now: Microseconds | str | None, state: ThreadState, *, as_it_was: bool) -> Microseconds:
+    if now == "last" or (now is None and as_it_was):
+        return state.last_activity
+    return now if isinstance(now, int) else time.time_ns() // 1000
+
+
+def _json(context: Context, shown: ThreadState) -> dict[str, object]:
+    return {
+        "messages": context.messages(),
+        "summary": context.summary,
+        "receipt": msgspec.to_builtins(context.receipt),
+        "coverage": msgspec.to_builtins(coverage_of(shown)) | {"words": coverage_line(coverage_of(shown))},
+    }
+
+
+def _show(context: Context, state: ThreadState, title: str) -> None:
+    from pace_actors.cli.planner import planner_panel  # noqa: PLC0415 - only for what is shown to a person
+
+    out = console()
+    out.print(planner_panel(context, state.settings, title))
+    shown = as_if(state, state.settings, context.receipt.now)
+    out.print(coverage_text(coverage_of(shown)))
+    if state.live and not shown.live:
+        out.print(
+            f"The session was over after {state.settings.idle_minutes} minutes of silence; its last turn was at "
+            f"{iso_time(state.last_activity)}. --now last shows it as it was then.",
+            style="dim",
+        )

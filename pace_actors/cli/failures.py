@@ -1,0 +1,108 @@
+"""What went wrong: one line on stderr and an exit code. `pace_actors.errors.exit_code` is the one table behind it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from eventlog import EventLogError
+from pace_actors.errors import EXIT_CODES, PaceError, exit_code
+
+INTERRUPTED = 130
+READER_GONE = 141
+USAGE = 2
+
+MEANINGS: dict[int, str] = {
+    0: "done",
+    1: "a check found something wrong, or something went wrong that has no code of its own",
+    2: "it cannot be done like this: an argument, a setting or a file is not possible",
+    3: "a line of an import file cannot be read; the lines before it are stored",
+    4: "it contradicts what is stored; nothing was changed",
+    5: "the log or an actor could not do it now; try again",
+    6: "another process has the log open for writing",
+    7: "there is no log at that place, or none that can be opened",
+    INTERRUPTED: "interrupted from the keyboard; what was acknowledged is stored",
+    READER_GONE: "whoever read the output went away",
+}
+
+
+class Row(NamedTuple):
+    """One line of the table of exit codes."""
+
+    code: int
+    means: str
+    errors: tuple[str, ...]
+    """The stable codes of the errors that end like this."""
+
+
+def table() -> list[Row]:
+    """Every exit code, what it means, and the errors that lead to it: made from the classes themselves."""
+    errors: dict[int, list[str]] = {code: [] for code in MEANINGS}
+    for kind in error_kinds():
+        errors.setdefault(exit_code(kind.__new__(kind)), []).append(kind.code)
+    errors[USAGE].append("usage")
+    return [Row(code, MEANINGS.get(code, "?"), tuple(sorted(set(names)))) for code, names in sorted(errors.items())]
+
+
+def error_kinds() -> Iterator[type[PaceError | EventLogError]]:
+    """Every class of error with an exit code."""
+    roots: list[Any] = [PaceError, *(kind for kind in EXIT_CODES if issubclass(kind, EventLogError))]
+    seen: set[type] = set()
+    while roots:
+        kind = roots.pop(0)
+        if kind not in seen:
+            seen.add(kind)
+            yield kind
+            roots += kind.__subclasses__()
+
+
+def tell(error: Exception, *, as_json: bool) -> int:
+    """Say what went wrong and return the exit code."""
+    if isinstance(error, click.ClickException):
+        return _tell_usage(error, as_json=as_json)
+    code = exit_code(error)
+    name = error.code if isinstance(error, PaceError | EventLogError) else type(error).__name__
+    fields = error.fields if isinstance(error, PaceError | EventLogError) else {}
+    _say(name, _words(error), code, fields, as_json=as_json)
+    return code
+
+
+def tell_interrupted(*, as_json: bool) -> int:
+    """Ctrl-C."""
+    _say("interrupted", "interrupted; what was acknowledged is stored", INTERRUPTED, {}, as_json=as_json)
+    return INTERRUPTED
+
+
+def _tell_usage(error: click.ClickException, *, as_json: bool) -> int:
+    words = error.format_message().replace("\n", " ")
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        words += f" Try: {error.ctx.command_path} --help"
+    _say("usage", words, USAGE, {}, as_json=as_json)
+    return USAGE
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror.lower()}"
+    return str(error) or type(error).__name__
+
+
+def _say(name: str, words: str, code: int, fields: dict[str, Any], *, as_json: bool) -> None:
+    line = " ".join(words.split())
+    if as_json:
+        told = {"error": name, "message": line, "exit_code": code, "fields": {k: _plain(v) for k, v in fields.items()}}
+        line = msgspec.json.encode(told).decode()
+    else:
+        line = f"pace: {line}"
+    with contextlib.suppress(OSError):  # nobody reads stderr either
+        print(line, file=sys.stderr, flush=True)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,136 @@
+"""`pace import`: conversations from files."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pace_actors.cli.options import examples, json_option
+from pace_actors.cli.screen import Bar, console, counted, print_json
+from pace_actors.values import DEFAULT_USER
+
+if TYPE_CHECKING:
+    from pace_actors.importing import Line, Source, Tally
+    from pace_actors.pace import Pace
+
+PROGRESS_LINES = 64
+SUMMARIES_WAIT_S = 30.0
+"""How long summaries are waited for at the end; what is missing then is made when the directory is opened again."""
+
+EXAMPLES = examples(
+    "pace import chats.jsonl --into ada.pace",
+    "pace import march.jsonl.gz april.jsonl.gz --into ada.pace --user ada --thread kitchen",
+    "zcat chats.jsonl.gz | pace import - --into ada.pace",
+    "pace import chats.jsonl --into ada.pace --steady     the same state hash every time",
+)
+
+
+@click.command("import", epilog=EXAMPLES)
+@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option("--into", metavar="DIR", required=True, type=click.Path(), help="The directory; made if it is not there.")
+@click.option(
+    "--user", default=DEFAULT_USER, show_default=True, help="Whose turns they are, where a line names nobody."
+)
+@click.option("--thread", default="", help="The thread, where a line names none.")
+@click.option("--steady", is_flag=True, help="Wait for each summary before the next turn: slower, always the same.")
+@click.option(
+    "--model",
+    envvar="PACE_MODEL_URL",
+    show_envvar=True,
+    metavar="URL",
+    help="A chat server that writes the summaries; without one they are made of extracts.",
+)
+@click.option("--allow-remote-model", is_flag=True, help="The server may be on another machine; it is sent the turns.")
+@json_option
+def command(
+    files: tuple[str, ...],
+    *,
+    into: str,
+    user: str,
+    thread: str,
+    steady: bool,
+    model: str | None,
+    allow_remote_model: bool,
+    as_json: bool,
+) -> None:
+    """Store the conversations of each FILE (JSON lines, `.gz` too, `-` for stdin; docs/import-format.md).
+
+    A turn is stored once, however often it is imported: after an interrupt, run the same command again. At a line
+    that cannot be read it stops; what came before it is stored.
+    """
+    from pace_actors.importing import Importer, read_lines  # noqa: PLC0415 - and with it everything that writes
+    from pace_actors.pace import Pace  # noqa: PLC0415
+
+    started = time.monotonic()
+    with (
+        _opened(files) as sources,
+        Bar("importing") as bar,
+        Pace.open(into, model=model or None, allow_remote_model=allow_remote_model) as pace,
+    ):
+        importer = Importer(pace, steady=steady, on_line=_reporting(sources, bar))
+        for source in sources:
+            importer.feed(read_lines(source, user=user, thread=thread))
+        importer.finish()
+        took_s = time.monotonic() - started
+        summarised = pace.wait_idle(SUMMARIES_WAIT_S)
+        _tell(pace, importer.tally, took_s, summarised=summarised, as_json=as_json)
+
+
+@contextmanager
+def _opened(files: tuple[str, ...]) -> Iterator[list[Source]]:
+    """All files at once, so that a missing one is known before anything is written."""
+    from pace_actors.importing import Source  # noqa: PLC0415
+
+    with ExitStack() as stack:
+        sources = []
+        for name in files:
+            stream = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+            sources.append(Source(name=name, stream=stream))
+        yield sources
+
+
+def _reporting(sources: list[Source], bar: Bar) -> Callable[[Line], None]:
+    total = sum(Path(source.name).stat().st_size for source in sources if source.name != "-")
+
+    def report(line: Line) -> None:
+        if line.number % PROGRESS_LINES == 0:
+            bar(sum(source.position for source in sources if source.name != "-"), total)
+
+    return report
+
+
+def _tell(pace: Pace, tally: Tally, took_s: float, *, summarised: bool, as_json: bool) -> None:
+    rate = round(tally.lines / took_s) if took_s else 0
+    if as_json:
+        print_json(
+            {
+                "turns": tally.turns,
+                "known": tally.known,
+                "erased": tally.erased,
+                "disabled": tally.disabled,
+                "resets": tally.resets,
+                "settings": tally.settings,
+                "threads": len(pace.threads()),
+                "seconds": round(took_s, 6),
+                "turns_per_second": rate,
+                "summarised": summarised,
+                "state_hash": pace.state_hash(),
+            }
+        )
+        return
+    out = console()
+    parts = [f"{counted(tally.turns, 'turn')} stored", f"{tally.known:,} known already"]
+    parts += [f"{tally.erased:,} erased before, and left so"] if tally.erased else []
+    parts += [f"{tally.disabled:,} not stored, for memory is off"] if tally.disabled else []
+    parts += [counted(tally.resets, "reset")] if tally.resets else []
+    parts += [counted(tally.settings, "change of settings", "changes of settings")] if tally.settings else []
+    out.print(", ".join(parts))
+    out.print(f"{took_s:.2f} s, {rate:,} turns/s; {counted(len(pace.threads()), 'thread')} in the log")
+    if not summarised:
+        out.print("Some summaries are still to be made; that goes on when the directory is opened again.", style="dim")

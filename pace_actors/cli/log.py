@@ -1,0 +1,110 @@
+"""`pace log`: the events, one readable line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from eventlog import EventLog, StoredEvent
+from pace_actors.cli.describe import described, event_json
+from pace_actors.cli.options import directory, examples, json_option, reading
+from pace_actors.cli.screen import console, print_json, printable, shown_time
+from pace_actors.events import REGISTRY
+from pace_actors.values import THREAD_PREFIX, ThreadKey
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+EXAMPLES = examples(
+    "pace log ada.pace",
+    "pace log ada.pace --thread kitchen --after 120 --limit 20",
+    "pace log ada.pace --type SummaryRejected --type SessionEnded",
+    "pace log ada.pace --json | jq 'select(.event.reason == \"session_ended\")'",
+)
+
+
+@click.command("log", epilog=EXAMPLES)
+@directory
+@click.option("--thread", help="Only threads of this name.")
+@click.option("--user", help="Only this user's threads.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="TYPE",
+    type=click.Choice(REGISTRY.names, case_sensitive=False),
+    help="Only events of this type; can be given again.",
+)
+@click.option("--after", type=click.IntRange(min=0), default=0, metavar="POSITION", help="Only what lies behind it.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many.")
+@json_option
+def command(
+    directory: str,
+    *,
+    thread: str | None,
+    user: str | None,
+    types: tuple[str, ...],
+    after: int,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """List events: position, when it was written, thread, type, what it holds.
+
+    An input stands with ●, the decisions that it caused below it with └. Times are UTC. With --json one document a
+    line.
+    """
+    with reading(directory) as log:
+        events = islice(_chosen(log, thread, user, frozenset(types), after), limit)
+        if as_json:
+            for event in events:
+                print_json(event_json(event))
+        else:
+            _show(events)
+
+
+def _chosen(
+    log: EventLog, thread: str | None, user: str | None, types: frozenset[str], after: int
+) -> Iterator[StoredEvent]:
+    if thread is not None and user is not None:
+        events = log.read(ThreadKey.of(user, thread).stream)
+        return (event for event in events if event.position > after and (not types or event.type in types))
+    events = log.read_all(after, types or None)
+    if thread is None and user is None:
+        return events
+    return (event for event in events if _is_of(event.stream, thread, user))
+
+
+def _is_of(stream: str, thread: str | None, user: str | None) -> bool:
+    key = ThreadKey.of_stream(stream)
+    return key is not None and (thread is None or key.thread == thread) and (user is None or key.user == user)
+
+
+def _show(events: Iterator[StoredEvent]) -> None:
+    out = console()
+    for event in events:
+        out.print(event_text(event), soft_wrap=not out.is_terminal, no_wrap=True, overflow="ellipsis")
+
+
+def event_text(event: StoredEvent) -> Text:
+    """One event on one line."""
+    from rich.text import Text  # noqa: PLC0415 - only for what is shown to a person
+
+    mark, style = ("●", "bold") if event.place == 0 else ("└", "default")
+    if event.type == "SummaryRejected":
+        style = "red"
+    return (
+        Text(f"{event.position:>6} ", style="dim")
+        .append(f"{shown_time(event.recorded_at)}  ", style="dim")
+        .append(f"{thread_name(event.stream)}  ", style="cyan")
+        .append(f"{mark} {event.type}  ", style=style)
+        .append(described(event), style="default")
+    )
+
+
+def thread_name(stream: str) -> str:
+    """`ada/kitchen`, or the stream's own name."""
+    key = ThreadKey.of_stream(stream)
+    return printable(stream.removeprefix(THREAD_PREFIX) if key is None else f"{key.user}/{key.thread}")

@@ -1,0 +1,108 @@
+"""The entry point: finds a command, runs it, and turns whatever goes wrong into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from pace_actors.cli import failures
+
+COMMANDS: dict[str, str] = {
+    "import": "pace_actors.cli.import_command",
+    "context": "pace_actors.cli.context",
+    "log": "pace_actors.cli.log",
+    "state": "pace_actors.cli.state",
+    "replay": "pace_actors.cli.replay",
+    "stats": "pace_actors.cli.stats",
+    "help": "pace_actors.cli.help",
+}
+"""Command → the module that has it as `command`; loaded when it is asked for."""
+
+EPILOG = """\b
+Examples:
+  pace demo                                    a conversation, played and explained
+  pace import chats.jsonl --into ada.pace      conversations from a file
+  pace context ada.pace kitchen --user ada     what the planner sees
+  pace help exit-codes                         every exit code, and the errors behind it
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are loaded one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """In the order in which a newcomer meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load one."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command: click.Command = importlib.import_module(module).command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; a broken pipe and Ctrl-C leave as themselves, for click has answers of its own to both."""
+        try:
+            value = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise _ReaderGone from error
+        except KeyboardInterrupt as error:
+            raise _Interrupted from error
+        return value
+
+
+class _ReaderGone(Exception):
+    """Nobody reads stdout any more."""
+
+
+class _Interrupted(Exception):
+    """Ctrl-C."""
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="pace-actors", prog_name="pace")
+def group() -> None:
+    """The memory of an assistant, on one directory."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and say its exit code. Prints no traceback; `PACE_TRACEBACK=1` lets one through."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
+    _never_choke(sys.stdout, sys.stderr)
+    try:
+        code = group.main(given, prog_name="pace", standalone_mode=False)
+    except _ReaderGone:
+        return _reader_went_away()
+    except (_Interrupted, click.exceptions.Abort):
+        return failures.tell_interrupted(as_json=as_json)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 1
+    except Exception as error:  # the one place where every error becomes a line and a code
+        if os.environ.get("PACE_TRACEBACK"):
+            raise
+        return failures.tell(error, as_json=as_json)
+    return code if isinstance(code, int) else 0
+
+
+def _never_choke(*streams: Any) -> None:
+    """A terminal that cannot show a character shows a question mark."""
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _reader_went_away() -> int:
+    """`pace log … | head`: stop quietly, and keep the interpreter from flushing into nothing."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return failures.READER_GONE

@@ -1,0 +1,86 @@
+"""Arguments and options that several commands share, and what they open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+
+import eventlog
+from eventlog import EventLog
+from pace_actors.domain.moments import moment
+from pace_actors.errors import InvalidInput
+from pace_actors.events import REGISTRY
+from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, Microseconds, ThreadKey
+
+F = TypeVar("F", bound=Callable[..., Any])
+NAMES_SHOWN = 8
+
+directory = click.argument("directory", metavar="DIR", type=click.Path())
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout and nothing else.")
+user_option = click.option("--user", help="Whose thread it is; not needed where only one has a thread of that name.")
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+@contextmanager
+def reading(directory: str) -> Iterator[EventLog]:
+    """The log in a directory, for reading only; another process may be writing it."""
+    log = eventlog.open(directory, REGISTRY, readonly=True, create=False)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def find_thread(log: EventLog, thread: str, user: str | None) -> ThreadKey:
+    """The thread that is meant. Raises `InvalidInput` with the names there are, where none or several fit."""
+    keys = threads_of(log)
+    if user is not None:
+        wanted = ThreadKey.of(user, thread)
+        if log.stream_version(wanted.stream):
+            return wanted
+        raise InvalidInput(f"user {user!r} has no thread {thread!r} here; {_names(keys)}", what="thread")
+    found = [key for key in keys if key.thread == thread]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InvalidInput(f"there is no thread {thread!r} here; {_names(keys)}", what="thread")
+    preferred = ThreadKey(DEFAULT_USER, thread)
+    if preferred in found:
+        return preferred
+    users = ", ".join(repr(key.user) for key in found[:NAMES_SHOWN])
+    raise InvalidInput(f"several users have a thread {thread!r}: {users}; say which with --user", what="user")
+
+
+def threads_of(log: EventLog) -> list[ThreadKey]:
+    """All threads in a log, oldest first."""
+    return [key for key in map(ThreadKey.of_stream, log.streams(THREAD_PREFIX)) if key is not None]
+
+
+def _names(keys: list[ThreadKey]) -> str:
+    if not keys:
+        return "the log has no threads yet"
+    names = ", ".join(f"{key.user}/{key.thread}" for key in keys[:NAMES_SHOWN])
+    return f"there are {names}" + (f" and {len(keys) - NAMES_SHOWN} more" if len(keys) > NAMES_SHOWN else "")
+
+
+class Moment(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """An ISO 8601 time, or the word `last`: the time of the thread's last turn."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Microseconds | str:
+        """UTC microseconds, or `last`."""
+        if value == "last" or isinstance(value, int):
+            return "last" if value == "last" else int(value)
+        try:
+            return moment(datetime.fromisoformat(value))
+        except ValueError:
+            self.fail(f"{value!r} is no time like 2026-03-02T08:15:00+01:00, nor the word 'last'", param, ctx)
