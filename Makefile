@@ -15,7 +15,7 @@ help:  ## list what can be made
 	@echo
 	@echo "  PYTHON=python3.12 chooses the interpreter of a new $(VENV); ARGS='...' goes to the command that is run."
 
-demo: $(VENV)/.runtime  ## a conversation, its facts, a crash and a replay, in a minute and without a model
+demo: $(VENV)/.runtime  ## a conversation of three days, what the planner sees of it, and its replay; no model needed
 	$(BIN)/pace demo $(ARGS)
 
 test: $(VENV)/.test  ## every test except soaks; ARGS='-k words' chooses, WORKERS=0 runs in one process
@@ -41,8 +41,8 @@ soak: $(VENV)/.test  ## the long runs, one after the other
 fuzz: $(VENV)/.test  ## the property tests with many more examples and a new seed each time
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not soak" --hypothesis-profile fuzz tests $(ARGS)
 
-docs: $(VENV)/.test  ## write again what is generated: pages in docs/, tables in README.md
-	@for page in docs/*.py; do [ ! -e "$$page" ] || $(BIN)/python "$$page" $(ARGS) || exit 1; done
+docs: $(VENV)/.test  ## write again what is generated: docs/events.md, tables in ARCHITECTURE.md and README.md
+	$(BIN)/python -m tests.support.event_tables
 	$(BIN)/python -m bench.tables
 
 clean:  ## remove .venv and everything that tools left behind

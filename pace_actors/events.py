@@ -273,3 +273,14 @@ Decision = (
     | SessionEnded
     | ThreadErased
 )
+
+CAUSES: dict[type[Heard], tuple[type[Decided], ...]] = {
+    TurnHeard: (SessionEnded, TurnRecorded, TurnsDisplaced, SummaryRequested),
+    AnswerArrived: (SummaryAccepted, SummaryRejected, SummaryRequested),
+    ClockRead: (SessionEnded, SummaryRequested),
+    ResetAsked: (SessionEnded,),
+    SettingsChanged: (SessionEnded, TurnsDisplaced, SummaryRequested),
+    WithdrawAsked: (TurnWithdrawn, SummaryInvalidated, SummaryRequested),
+    EraseThreadAsked: (ThreadErased,),
+}
+"""Input → the decisions that it can cause, in the order in which they stand in its batch."""
