@@ -75,21 +75,27 @@ def changed(base: ThreadSettings, changes: Mapping[str, Any]) -> ThreadSettings:
     return msgspec.structs.replace(base, **changes)
 
 
-def clamped(base: ThreadSettings, raw: Mapping[str, Any]) -> tuple[ThreadSettings, tuple[str, ...]]:
-    """`base` with values from a file or the environment, put into range; what had to be put right is said in words."""
-    words: list[str] = []
+def clamped(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Settings from a file or the environment, put into range, and in words what had to be put right or left out."""
     good: dict[str, Any] = {}
+    words: list[str] = []
     for name, value in raw.items():
         try:
             kept = _put_in_range(name, value)
             _check(name, kept)
         except InvalidSetting as error:
-            words.append(f"{error}; the default is kept")
+            words.append(f"{error}; it is left out")
             continue
-        if kept != value and str(kept) != str(value).strip():
+        if name in RANGES and str(kept) != str(value).strip():
             words.append(f"{name}={value!r} was put into its range: {kept}")
         good[name] = kept
-    return msgspec.structs.replace(base, **good), tuple(words)
+    return good, tuple(words)
+
+
+def named_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings that an environment names, as `PACE_WINDOW`, `PACE_IDLE_MINUTES`, …, not checked yet."""
+    names = {name: f"PACE_{name.upper()}" for name in MEANINGS}
+    return {name: environment[variable] for name, variable in names.items() if variable in environment}
 
 
 def _put_in_range(name: str, value: Any) -> Any:

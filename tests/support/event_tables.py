@@ -29,9 +29,7 @@ def architecture_table() -> str:
     for heard, decided in CAUSES.items():
         names = [heard.__name__, *(kind.__name__ for kind in decided)]
         followers = sorted(who for who, types in FOLLOWERS.items() if types & set(names))
-        told = ", ".join(
-            f"{who} ({', '.join(name for name in names if name in FOLLOWERS[who])})" for who in followers
-        )
+        told = ", ".join(f"{who} ({', '.join(name for name in names if name in FOLLOWERS[who])})" for who in followers)
         rows.append(f"| `{names[0]}` | {', '.join(f'`{name}`' for name in names[1:])} | {told or '–'} |")
     return "\n".join(rows)
 
