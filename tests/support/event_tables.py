@@ -39,9 +39,9 @@ def events_page() -> str:
     parts = [
         "# Events",
         "",
-        "Generated from `pace_actors/events.py` by `make docs`. A batch in the log is one input followed by the decisions",
-        "that it caused. Fields marked *text* hold somebody's words: an erasure empties them, and no rule folds over them.",
-        "A field that holds its default takes no bytes.",
+        "Generated from `pace_actors/events.py` by `make docs`. A batch in the log is one input followed by the",
+        "decisions that it caused. Fields marked *text* hold somebody's words: an erasure empties them, and no rule",
+        "folds over them. A field that holds its default takes no bytes.",
     ]
     for title, base in (("Heard", Heard), ("Decided", Decided)):
         parts += ["", f"## {title}"]
@@ -72,7 +72,7 @@ def _section(name: str, struct: type[msgspec.Struct]) -> Iterator[str]:
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
-    value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()  # type: ignore[misc]
+    value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
     return f"`{value!r}`" if not isinstance(value, msgspec.Struct) else "its defaults"
 
 
