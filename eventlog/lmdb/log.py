@@ -140,9 +140,11 @@ class LmdbLog:
         return self._open().reader.event_at(position)
 
     def head(self) -> int:
-        """Position of the last durable event; 0 for an empty log."""
-        shared = self._open()
-        return shared.reader.head() if shared.committer is None else shared.committer.head
+        """Position of the last durable event; 0 for an empty log.
+
+        Asks the file, as readers do: they see a commit a moment before the committer has taken note of it.
+        """
+        return self._open().reader.head()
 
     def stream_version(self, stream: str) -> int:
         """Version of the last durable event of a stream; 0 for one that does not exist."""
@@ -172,7 +174,10 @@ class LmdbLog:
         """Move a checkpoint by compare-and-set. Raises `CheckpointConflict`, `CheckpointBeyondHead`."""
         check_checkpoint(name)
         committer = self._writer()
-        if self._shared.checkpoints.move(name, expected, position, committer.head):
+        head = committer.head
+        if position > head:
+            head = self.head()  # what a follower has read may be newer than what the committer has taken note of
+        if self._shared.checkpoints.move(name, expected, position, head):
             committer.wake()
 
     def load_snapshot(self, stream: str) -> Snapshot | None:
