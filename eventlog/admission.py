@@ -71,7 +71,7 @@ class Prepared:
         self.bytes = size
 
 
-class KnownKey(msgspec.Struct, frozen=True):
+class KnownKey(msgspec.Struct, frozen=True, gc=False):
     """A key that was appended before, and what came of it."""
 
     first_position: int

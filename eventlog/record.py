@@ -29,21 +29,21 @@ RECORD_FORMAT: Final = 1
 FLAG_ERASED: Final = 1
 FLAG_CAUSED: Final = 2
 FLAG_CORRELATED: Final = 4
-_FLAGS_KNOWN: Final = FLAG_ERASED | FLAG_CAUSED | FLAG_CORRELATED
+FLAGS_KNOWN: Final = FLAG_ERASED | FLAG_CAUSED | FLAG_CORRELATED
 
 _HEAD: Final = struct.Struct(">BBHIIQHHH")
 _CRC: Final = struct.Struct("<I")
 _U64: Final = struct.Struct(">Q")
 _SNAPSHOT: Final = struct.Struct(">IH")
+RECORD_HEAD_BYTES: Final = _HEAD.size
 RECORD_BYTES_MIN: Final = _HEAD.size + _CRC.size
 
-_RESIDUE: Final = 0x2144DF1C
+RESIDUE: Final = 0x2144DF1C
 """crc32 of anything followed by its own crc32 in little-endian, whatever the start value (a property of CRC-32)."""
 
 Record = tuple[int, int, int, int, int, int, int, int, str, int, bytes]
 """Flags, type and stream numbers, version, recorded_at, place, count, type version, correlation, causation, payload."""
 
-TYPE: Final = 1
 STREAM: Final = 2
 VERSION: Final = 3
 PLACE: Final = 5
@@ -51,6 +51,7 @@ COUNT: Final = 6
 """Where they are in a `Record`."""
 
 pack_position = _U64.pack
+unpack_head = _HEAD.unpack_from
 
 
 def unpack_position(key: bytes) -> int:
@@ -96,24 +97,25 @@ def decode_record(key: bytes, value: bytes) -> Record:
 
     Raises `BadRecord` with the position and the reason.
     """
-    if crc32(value, crc32(key)) != _RESIDUE or len(value) < RECORD_BYTES_MIN:
+    if crc32(value, crc32(key)) != RESIDUE or len(value) < RECORD_BYTES_MIN:
         raise bad_record(key, "checksum")
     form, flags, type_number, stream_number, version, recorded_at, place, count, type_version = _HEAD.unpack_from(value)
-    if form != RECORD_FORMAT or flags & ~_FLAGS_KNOWN or place >= count or not version:
+    if form != RECORD_FORMAT or flags > FLAGS_KNOWN or place >= count or not version:
         raise bad_record(key, f"format {form}, flags {flags}, place {place} of {count}, version {version}")
-    if flags < FLAG_CAUSED:
-        payload = value[26:-4]
+    if flags <= FLAG_ERASED:
+        payload = value[RECORD_HEAD_BYTES:-4]
         return (
             flags, type_number, stream_number, version, recorded_at, place, count, type_version, "", 0, payload
         )  # fmt: skip
-    correlation, causation, payload = _decode_middle(key, value, flags)
+    correlation, causation, payload = decode_middle(key, value, flags)
     return (
         flags, type_number, stream_number, version, recorded_at, place, count, type_version,
         correlation, causation, payload,
     )  # fmt: skip
 
 
-def _decode_middle(key: bytes, value: bytes, flags: int) -> tuple[str, int, bytes]:
+def decode_middle(key: bytes, value: bytes, flags: int) -> tuple[str, int, bytes]:
+    """Correlation, causation and payload of a record that has one of the optional parts. Raises `BadRecord`."""
     at, end = _HEAD.size, len(value) - _CRC.size
     causation, correlation = 0, ""
     if flags & FLAG_CAUSED:
@@ -144,7 +146,7 @@ def seal(key: bytes, body: bytes) -> bytes:
 
 def unseal(key: bytes, value: bytes) -> bytes | None:
     """The body of a sealed entry, or None if key or value are damaged."""
-    return value[:-4] if len(value) >= _CRC.size and crc32(value, crc32(key)) == _RESIDUE else None
+    return value[:-4] if len(value) >= _CRC.size and crc32(value, crc32(key)) == RESIDUE else None
 
 
 def pack_snapshot(snapshot: Snapshot) -> bytes:

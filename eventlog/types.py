@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from eventlog.errors import InvalidArgument, NoUpcaster, UnknownType
+from eventlog.errors import BadRecord, InvalidArgument, NoUpcaster, UnknownType
 
 # --- limits, checked before anything is written -----------------------------------------------------------------------
 STREAM_NAME_BYTES_MAX = 1024
@@ -43,7 +43,7 @@ class AscendingKey(bytes):
     """
 
 
-class NewEvent(msgspec.Struct, frozen=True):
+class NewEvent(msgspec.Struct, frozen=True, gc=False):
     """An encoded event on its way to the log. With a registry, structs are given instead of these."""
 
     type: str
@@ -51,7 +51,7 @@ class NewEvent(msgspec.Struct, frozen=True):
     type_version: int = 1
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class Snapshot(msgspec.Struct, frozen=True, gc=False):
     """A cached fold of one stream up to and including `version`. Only a cache: it may be dropped at any time."""
 
     version: int
@@ -59,7 +59,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-class StoredEvent(msgspec.Struct, frozen=True):
+class StoredEvent(msgspec.Struct, frozen=True, gc=False):
     """One event as it lies in the log. `payload` is undecoded; `Registry.decode` makes the struct."""
 
     position: int
@@ -85,7 +85,7 @@ class StoredEvent(msgspec.Struct, frozen=True):
         return self.place + 1 == self.count
 
 
-class Appended(msgspec.Struct, frozen=True):
+class Appended(msgspec.Struct, frozen=True, gc=False):
     """Where a batch went. With `known` true nothing was written now: the key had been appended before."""
 
     first_position: int
@@ -100,7 +100,7 @@ class Appended(msgspec.Struct, frozen=True):
         return range(self.first_position, self.first_position + self.count)
 
 
-class Found(msgspec.Struct, frozen=True):
+class Found(msgspec.Struct, frozen=True, gc=False):
     """What `find` knows about an idempotency key."""
 
     first_position: int
@@ -211,7 +211,7 @@ class Registry:
                 return entry.decoder.decode(stored.payload)
             return msgspec.convert(self._upcast(stored, entry), entry.struct)
         except (msgspec.MsgspecError, RecursionError) as error:
-            raise _bad_record(stored, error) from error
+            raise _bad_record(stored, str(error)) from error
 
     def _upcast(self, stored: StoredEvent, entry: _Registered) -> dict[str, Any]:
         if not 1 <= stored.type_version <= entry.version:
@@ -223,8 +223,11 @@ class Registry:
                 stream=stored.stream,
             )
         fields = self._plain_decoder.decode(stored.payload)
-        for version in range(stored.type_version, entry.version):
-            fields = entry.upcasters[version](fields)
+        try:
+            for version in range(stored.type_version, entry.version):
+                fields = entry.upcasters[version](fields)
+        except Exception as error:
+            raise _bad_record(stored, repr(error)) from error
         return fields
 
     def _entry(self, name: str) -> _Registered:
@@ -234,15 +237,13 @@ class Registry:
             raise UnknownType(type=name) from None
 
 
-def _bad_record(stored: StoredEvent, error: Exception) -> Exception:
-    from eventlog.errors import BadRecord  # noqa: PLC0415 - kept beside its one use
-
+def _bad_record(stored: StoredEvent, reason: str) -> BadRecord:
     return BadRecord(
         position=stored.position,
         stream=stored.stream,
         version=stored.version,
         type=stored.type,
-        reason=str(error),
+        reason=reason,
     )
 
 
