@@ -1,4 +1,8 @@
-"""The appends of one actor that are on their way to the log: a chain in which a failure fails everything behind it."""
+"""The appends of one actor that are on their way to the log: a chain in which a failure fails everything behind it.
+
+Each is decided on the state that the one before it leads to. As soon as one has failed, or the actor was rebuilt, that
+state is *in doubt*: nothing is decided until all that is under way has ended, for only then the log says what holds.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
-from eventlog import Appended
+from eventlog import Appended, EventLogError
 from pace_actors.messages import Message
 from pace_actors.runtime.port import Reply
 
@@ -16,20 +18,12 @@ from pace_actors.runtime.port import Reply
 class Undurable:
     """One append under way, and who waits for it."""
 
-    __slots__ = ("digest", "make", "message", "number", "replies", "turn_id", "version")
+    __slots__ = ("digest", "make", "message", "number", "replies", "turn_id")
 
     def __init__(
-        self,
-        number: int,
-        version: int,
-        message: Message,
-        make: Callable[[Appended], Any],
-        turn_id: str = "",
-        digest: bytes = b"",
+        self, number: int, message: Message, make: Callable[[Appended], Any], turn_id: str = "", digest: bytes = b""
     ) -> None:
         self.number = number
-        self.version = version
-        """Stream version behind the batch."""
         self.message = message
         self.make = make
         """Makes the answer from the log's."""
@@ -50,24 +44,19 @@ class Undurable:
             reply.fail(error)
 
 
-class Ending(msgspec.Struct, frozen=True):
-    """What became of the chain's oldest append."""
-
-    entry: Undurable
-    behind: tuple[Undurable, ...] = ()
-    """What was decided on it and fails with it; empty on success."""
-
-
 class Appends:
-    """The chain. Numbers tell appends apart across the incarnations of an actor."""
+    """The chain, oldest first. The log ends appends in the order in which they were made."""
 
     def __init__(self) -> None:
-        self._chain: deque[Undurable] = deque()
-        self._given_up: dict[int, Undurable] = {}
+        self._under_way: deque[Undurable] = deque()
+        self._failed: list[Undurable] = []
+        self._cause: EventLogError | None = None
         self._next = 0
+        self.in_doubt = False
+        """Whether the state that all this was decided on may not be the one that the log will have."""
 
     def __len__(self) -> int:
-        return len(self._chain) + len(self._given_up)
+        return len(self._under_way)
 
     def next_number(self) -> int:
         """A number for an append."""
@@ -75,31 +64,39 @@ class Appends:
         return self._next
 
     def add(self, entry: Undurable) -> None:
-        """An append went to the log."""
-        self._chain.append(entry)
+        """An append goes to the log."""
+        self._under_way.append(entry)
+
+    def refused(self, entry: Undurable) -> None:
+        """The log did not take it: it is not under way. Those before it are."""
+        self._under_way.remove(entry)
 
     def find(self, turn_id: str) -> Undurable | None:
         """The append of a turn id that is under way."""
-        return next((entry for entry in self._chain if turn_id and entry.turn_id == turn_id), None)
+        return next((entry for entry in self._under_way if turn_id and entry.turn_id == turn_id), None)
 
-    def ended_well(self, number: int) -> Undurable | None:
-        """Take out an append that is durable."""
-        if self._chain and self._chain[0].number == number:
-            return self._chain.popleft()
-        return self._given_up.pop(number, None)
+    def ended_well(self, number: int) -> Undurable:
+        """Take out the oldest append: it is durable."""
+        return self._oldest(number)
 
-    def ended_badly(self, number: int) -> tuple[Undurable, ...]:
-        """Take out an append that failed with all that were decided on it; empty if its failure is known already."""
-        given_up = self._given_up.pop(number, None)
-        if given_up is not None:
-            return (given_up,)
-        if not any(entry.number == number for entry in self._chain):
-            return ()
-        failed = tuple(self._chain)
-        self._chain.clear()
-        return failed
+    def ended_badly(self, number: int, error: EventLogError) -> None:
+        """Take out the oldest append: it failed. The first failure is the cause for all that were decided on it."""
+        self._failed.append(self._oldest(number))
+        self._cause = self._cause or error
+        self.in_doubt = True
 
-    def give_up(self) -> None:
-        """The actor is rebuilt: what is under way still ends one by one, but nothing is decided on it any more."""
-        self._given_up.update((entry.number, entry) for entry in self._chain)
-        self._chain.clear()
+    def doubt(self) -> None:
+        """The actor is rebuilt: what is under way is not in its state."""
+        self.in_doubt = self.in_doubt or bool(self._under_way)
+
+    def settle(self) -> tuple[list[Undurable], EventLogError | None]:
+        """All have ended, the state can be read again: which failed, in order, and the cause."""
+        assert not self._under_way
+        failed, cause = self._failed, self._cause
+        self._failed, self._cause, self.in_doubt = [], None, False
+        return failed, cause
+
+    def _oldest(self, number: int) -> Undurable:
+        entry = self._under_way.popleft()
+        assert entry.number == number
+        return entry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from pace_actors.domain.thread import (
     live_turn,
     wait_s,
 )
-from pace_actors.errors import AppendFailed, Erased, OutcomeUnknown, PaceError, ResumeFixed, TurnConflict
+from pace_actors.errors import AppendFailed, Erased, OutcomeUnknown, PaceClosed, PaceError, ResumeFixed, TurnConflict
 from pace_actors.events import (
     AnswerArrived,
     ClockRead,
@@ -57,6 +58,9 @@ class ThreadActor:
         self._logger = services.logger.bind(user=key.user, thread=key.thread)
         self._stream = key.stream
         self._appends = Appends()
+        self._held: deque[tuple[m.Message, Reply | None]] = deque()
+        """Messages that came while the state was in doubt."""
+        self._conflicts = 0
         self._timers: dict[str, Timer] = {}
         self._wait_key: object = None
 
@@ -69,24 +73,31 @@ class ThreadActor:
         self._arm()
 
     def failed(self, error: BaseException) -> None:  # noqa: ARG002 - the port gives it
-        """Nothing is decided on what is under way any more; its callers still get its outcome."""
-        self._appends.give_up()
+        """What is under way still ends, and its callers get its outcome; nothing is decided until then."""
+        self._appends.doubt()
 
     def stop(self) -> None:
-        """Cancel the timers."""
+        """Cancel the timers; end what was held."""
+        self._fail_held(PaceClosed("the thread has stopped; nothing was written"))
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
 
     def receive(self, message: m.Message, reply: Reply | None) -> None:
-        """Handle one message."""
+        """Handle one message; keep it for later while the state is in doubt."""
+        if isinstance(message, m.AppendEnded):
+            self._append_ended(message)
+        elif self._appends.in_doubt:
+            self._held.append((message, reply))
+        else:
+            self._handle(message, reply)
+
+    def _handle(self, message: m.Message, reply: Reply | None) -> None:
         match message:
             case m.RecordTurn():
                 self._record(message, reply)
             case m.ViewThread():
                 _give(reply, self._view())
-            case m.AppendEnded():
-                self._append_ended(message)
             case m.DeliverAnswer():
                 self._answer(message, reply)
             case m.TimerOver():
@@ -200,6 +211,7 @@ class ThreadActor:
         state = self._ahead
         reached = any(state.first_turn <= turn <= state.highest_asked for turn in message.turns)
         live = self._covered_turns() + state.pending if state.live and reached else ()
+        live = tuple(turn for turn in live if turn.turn not in message.turns)  # their words are not written again
         heard = WithdrawAsked(at=message.at, turns=message.turns, live=live, fence=message.fence)
         decided = decide(state, heard)
         withdrawn = tuple(turn for d in decided if isinstance(d, TurnWithdrawn) for turn in d.turns)
@@ -289,7 +301,7 @@ class ThreadActor:
     ) -> None:
         after = evolve(self._ahead, heard, decided)
         number = self._appends.next_number()
-        entry = Undurable(number, after.version, message, make, turn_id, digest)
+        entry = Undurable(number, message, make, turn_id, digest)
         if reply is not None:
             entry.replies.append(reply)
 
@@ -309,7 +321,8 @@ class ThreadActor:
                 done=ended,
             )
         except EventLogError as error:
-            self._fail(self._appends.ended_badly(number)[-1:], error)
+            self._appends.refused(entry)
+            self._fail([entry], error)
             raise
         self._ahead = after
         self._arm()
@@ -317,36 +330,51 @@ class ThreadActor:
     def _append_ended(self, message: m.AppendEnded) -> None:
         outcome = message.outcome
         if isinstance(outcome, Appended) and not outcome.known:
-            entry = self._appends.ended_well(message.number)
-            if entry is not None:
-                self._durable_version = max(self._durable_version, entry.version)
-                entry.give(outcome)
-            return
-        failed = self._appends.ended_badly(message.number)
-        if not failed:
-            return
-        error = outcome if isinstance(outcome, EventLogError) else KeyReused(stream=self._stream)
-        self._logger.warning("append_failed", error=error.code, appends=len(failed))
-        self.start(self._me)  # design §5: what was decided on it is never silently kept
-        if isinstance(error, WrongExpectedVersion):
-            self._decide_again(failed, error)
-        else:
-            self._fail(failed, error)
-
-    def _decide_again(self, failed: Sequence[Undurable], error: EventLogError) -> None:
-        """Somebody else appended to the stream: nothing of ours was stored, so all of it is decided again, in order."""
-        self._conflicts = getattr(self, "_conflicts", 0) + 1
-        if self._conflicts > RETRIES_MAX:
             self._conflicts = 0
-            self._fail(failed, error)
-            return
-        for entry in failed:
-            for reply in entry.replies or (None,):
-                try:
-                    self.receive(entry.message, reply)
-                except PaceError as refused:
-                    if reply is not None:
-                        reply.fail(refused)
+            self._durable_version = max(self._durable_version, outcome.stream_version)
+            self._appends.ended_well(message.number).give(outcome)
+        else:
+            error = outcome if isinstance(outcome, EventLogError) else KeyReused(stream=self._stream)
+            self._appends.ended_badly(message.number, error)
+        if self._appends.in_doubt and not len(self._appends):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Design §5: what was decided on a failed append fails with it, and is never silently decided again.
+
+        Unless somebody else had appended to the stream: nothing of ours was stored, so all of it is decided again.
+        """
+        failed, cause = self._appends.settle()
+        if cause is not None:
+            self._logger.warning("append_failed", error=cause.code, appends=len(failed))
+            self._conflicts += isinstance(cause, WrongExpectedVersion)
+            if isinstance(cause, WrongExpectedVersion) and self._conflicts <= RETRIES_MAX:
+                again = [(entry.message, reply) for entry in failed for reply in entry.replies or (None,)]
+                self._held.extendleft(reversed(again))
+            else:
+                self._fail(failed, cause)
+        try:
+            self.start(self._me)
+            while self._held and not self._appends.in_doubt:
+                self._handle_held(*self._held.popleft())
+        except BaseException as error:
+            self._fail_held(error)
+            raise
+
+    def _handle_held(self, message: m.Message, reply: Reply | None) -> None:
+        try:
+            self._handle(message, reply)
+        except BaseException as error:
+            if reply is not None:
+                reply.fail(error)
+            if reply is None or not isinstance(error, PaceError):
+                raise
+
+    def _fail_held(self, error: BaseException) -> None:
+        while self._held:
+            reply = self._held.popleft()[1]
+            if reply is not None:
+                reply.fail(error)
 
     def _fail(self, failed: Sequence[Undurable], error: EventLogError) -> None:
         unknown = isinstance(error, LogOutcomeUnknown)
@@ -365,12 +393,16 @@ class ThreadActor:
             if not len(self._appends):
                 self._services.sleep(self._key, self._me)
             return
-        self._timers.pop(message.timer, None)
         if message.timer == "wait":
-            if message.about == self._wait_key:
-                self._wait_key = None
-                self._command(message, ClockRead(at=now, why="wait"), None)
-        elif idle_since(self._ahead, now) is not None:
+            if message.about != self._wait_key:
+                return  # cancelled after it had rung
+            self._wait_key = None
+            self._timers.pop("wait", None)
+            self._command(message, ClockRead(at=now, why="wait"), None)
+            self._arm()
+            return
+        self._timers.pop(message.timer, None)
+        if idle_since(self._ahead, now) is not None:
             self._command(message, ClockRead(at=now, why="idle"), None)
         self._arm()
 

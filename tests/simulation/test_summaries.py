@@ -15,21 +15,9 @@ import pytest
 from pace_actors.domain.prompt import fold_instructions
 from pace_actors.models.extractive import ExtractiveSummariser
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
-from pace_actors.models.scripted import Later, Outcome, Script, join_script
+from pace_actors.models.scripted import Outcome, join_script
 from pace_actors.values import Covers, Version
-from tests.support.world import World
-
-NEVER_S = 1e9
-
-
-def slowly(delay_s: float) -> Script:
-    """A script whose usual answers take some time."""
-    return lambda task, number: Later(delay_s, join_script(task, number))
-
-
-def held(task: FoldTask, number: int) -> Outcome:  # noqa: ARG001 - a script is given both
-    """A model that never answers by itself: the test delivers what it wants to arrive."""
-    return Later(NEVER_S, FoldReply(text=""))
+from tests.support.world import World, held, slowly
 
 
 def test_turns_that_arrive_while_a_summary_is_made_are_all_present() -> None:

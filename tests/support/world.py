@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import structlog
@@ -23,17 +24,30 @@ from pace_actors.domain.state import EMPTY, ThreadState, state_digest
 from pace_actors.engine import Engine, Options
 from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRejected, SummaryRequested
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure, Summariser
-from pace_actors.models.scripted import Later, Script, ScriptedSummariser
+from pace_actors.models.scripted import Later, Outcome, Script, ScriptedSummariser, join_script
 from pace_actors.runtime.plain import PlainHost
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.simulated import SimulatedAddress, SimulatedHost
 from pace_actors.settings import changed
 from pace_actors.values import SECOND, ThreadKey
-from tests.support.account import Account, require
+from tests.support.account import Account, Broken, check_stream, require
 
 USER = "ada"
 THREAD = "kitchen"
+NEVER_S = 1e9
 LOG_ID = "0" * 32
+UNDER_WAY_MAX = 8
+"""Appends under way that may have led to one version of a stream: more than one only around conflicts."""
+
+
+def slowly(delay_s: float) -> Script:
+    """A script whose usual answers take some time."""
+    return lambda task, number: Later(delay_s, join_script(task, number))
+
+
+def held(task: FoldTask, number: int) -> Outcome:  # noqa: ARG001 - a script is given both
+    """A script that never answers by itself: the test delivers what it wants to arrive."""
+    return Later(NEVER_S, FoldReply(text=""))
 
 
 class WorldModel:
@@ -131,8 +145,8 @@ class World:
         self.lose_next_answer = 0
         self.crashes = 0
         self._turns = 0
-        self._accounts: dict[str, dict[int, Account]] = {}
-        self._unsure: set[str] = set()
+        self._accounts: dict[str, dict[int, list[Account]]] = {}
+        self._durable: dict[str, Account] = {}
         self._checked: dict[ThreadKey, ThreadState] = {}
         self._begin()
 
@@ -165,7 +179,6 @@ class World:
         """Everything that can happen at this moment."""
         for _ in range(steps):
             if not self.step():
-                self._unsure.clear()
                 self.check()
                 return
         raise RuntimeError(f"still busy after {steps} steps")
@@ -192,11 +205,8 @@ class World:
         seed = None if self._seed is None else self._seed + self.crashes
         self.host = SimulatedHost(start=self.host.now(), seed=seed)
         self.log = self.log.crash()
-        for stream, accounts in self._accounts.items():
-            durable = self.log.stream_version(stream)
-            self._accounts[stream] = {version: account for version, account in accounts.items() if version <= durable}
+        self._accounts.clear()
         self._checked.clear()
-        self._unsure.clear()
         self.refuse_next.clear()
         self.lose_next_answer = 0
         self._begin()
@@ -280,12 +290,6 @@ class World:
         self.log.append_nowait(stream, events)
         while self.log.stats().queued:
             self.log.commit(1)
-        self._unsure.add(stream)
-        account, known = Account(), {0: Account()}
-        for batch in batches(self.log.read(stream)):
-            account = account.after(batch.heard, batch.decided)
-            known[account.version] = account
-        self._accounts[stream] = known
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -317,8 +321,9 @@ class World:
             user_text=user_text,
             durable_version=view.durable_version,
         )
-        if view.key.stream not in self._unsure:
-            self._account_at(view.key.stream, view.state.version).check_context(context, now, view.settings)
+        self._hold(
+            view.key.stream, view.state.version, lambda account: account.check_context(context, now, view.settings)
+        )
         return context
 
     def stored(self, thread: str = THREAD, user: str = USER) -> list[Batch]:
@@ -348,22 +353,45 @@ class World:
 
     def appending(self, stream: str, expect: int, events: Sequence[Any]) -> None:
         """A batch is on its way to the log: what the account will be behind it."""
-        accounts = self._accounts.setdefault(stream, {0: Account()})
         heard, *decided = events
-        account = accounts[expect].after(heard, decided)
-        accounts[account.version] = account
+        wrong: list[Broken] = []
+        found: list[Account] = []
+        for account in self._candidates(stream, expect):
+            try:
+                found.append(account.after(heard, decided))
+            except Broken as error:
+                wrong.append(error)
+        if not found:
+            raise wrong[0]
+        self._accounts.setdefault(stream, {}).setdefault(found[0].version, []).extend(found)
 
     def check(self) -> None:
         """Hold the state of every thread that has changed against its account."""
         for key, address in self.engine.threads.awake().items():
             actor = cast("ThreadActor", cast("SimulatedAddress", address)._actor)
             state = actor._ahead
-            if self._checked.get(key) is not state and key.stream not in self._unsure:
-                self._account_at(key.stream, state.version).check(state)
+            if self._checked.get(key) is not state:
+                self._hold(key.stream, state.version, partial(_check_state, state))
                 self._checked[key] = state
 
-    def _account_at(self, stream: str, version: int) -> Account:
-        return self._accounts.get(stream, {0: Account()})[version]
+    def _hold(self, stream: str, version: int, check: Callable[[Account], object]) -> None:
+        """Hold something against the account at a version. After a conflict there can be several: one must agree."""
+        wrong: Broken | None = None
+        for account in self._candidates(stream, version):
+            try:
+                check(account)
+                return
+            except Broken as error:
+                wrong = wrong or error
+        raise wrong or Broken(f"nobody has written version {version} of {stream}")
+
+    def _candidates(self, stream: str, version: int) -> list[Account]:
+        durable = self._durable.get(stream, Account())
+        for batch in batches(self.log.read(stream, durable.version)):
+            durable = durable.after(batch.heard, batch.decided)
+        self._durable[stream] = durable
+        under_way = self._accounts.get(stream, {}).get(version, [])[-UNDER_WAY_MAX:]
+        return [*([durable] if durable.version == version else []), *reversed(under_way)]
 
     def check_end(self) -> None:
         """When nothing is under way: what replay makes of the log is what the actors have, and every request ended."""
@@ -371,8 +399,7 @@ class World:
         awake = self.engine.threads.awake()
         for stream in self.log.streams("thread/"):
             replayed = thread_from(self.log.read(stream))
-            account = Account.of(batches(self.log.read(stream)))
-            account.check(replayed)
+            account = check_stream(batches(self.log.read(stream)))
             key = ThreadKey.of_stream(stream)
             assert key is not None
             if key in awake:
@@ -387,6 +414,10 @@ class World:
         for stream in self.log.streams("thread/"):
             account = Account.of(batches(self.log.read(stream)))
             require(not account.undecided(), "requests without a decision:", account.undecided())
+
+
+def _check_state(state: ThreadState, account: Account) -> None:
+    account.check(state)
 
 
 def _drop(*_: Any) -> Any:
