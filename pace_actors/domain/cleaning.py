@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from pace_actors.domain.text import repair
+from pace_actors.domain.wrappers import NO_JSON, json_within
 
 _THOUGHT = re.compile(
     r"<\s{0,3}(?P<close>/)?\s{0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad|analysis)\s{0,3}>"
@@ -30,10 +30,10 @@ _TEXT_FIELDS = (
 
 
 def clean(raw: str) -> str:
-    """The reply itself. Linear; never raises; cleaning a clean text changes nothing.
+    r"""The reply itself. Linear; never raises; cleaning a clean text changes nothing.
 
-    >>> clean("<think>hm</think>\\n\\nThe user is Ann.\\n\\n\\nShe sails.")
-    'The user is Ann.\\nShe sails.'
+    >>> clean("<think>hm</think>\n\nThe user is Ann.\n\n\nShe sails.")
+    'The user is Ann.\nShe sails.'
     """
     for _ in range(_ROUNDS):
         cleaned = _lines(_CONTROL_TOKEN.sub("", _field(_without_fences(_without_thoughts(raw)))))
@@ -72,12 +72,8 @@ def _without_fences(text: str) -> str:
 
 def _field(text: str) -> str:
     """The text of a reply that came as a JSON object or list, without its reasoning fields; else the text as it is."""
-    stripped = text.strip()
-    if not (stripped.startswith(("{", "[")) and stripped.endswith(("}", "]"))):
-        return text
-    try:
-        value = json.loads(stripped)
-    except (ValueError, RecursionError):
+    value = json_within(text)
+    if value is NO_JSON:
         return text
     found = _words_of(value)
     return text if found is None else repair(found)[0]

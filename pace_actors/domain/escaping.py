@@ -15,6 +15,8 @@ import regex
 
 DOT = "\N{MIDDLE DOT}"
 """Stands in a neutralised heading where a blank was, and before a neutralised line."""
+BRACKET = "‹"
+"""Stands for the bracket that would open one of our tags or a token of a chat template."""
 
 _REMOVED = regex.compile(r"[\u202A-\u202E\u2066-\u2069\u200B\u2060\uFEFF\U000E0000-\U000E007F]+")
 _KEEPS_JOINER = r"[\p{L}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}]"
@@ -26,30 +28,36 @@ _LOOK_ALIKES = str.maketrans(
 )
 
 
-def _spaced(word: str) -> str:
-    """A pattern for a word whose letters may stand apart."""
+_BREAKS = "\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029"
+_LINE_HEAD = rf"(?:^|(?<=[{_BREAKS}]))"
+_DECORATION = r"[ \t>#*_\-+=~|\[\](){}<\"'`“”‘’:.\\/]{0,16}"
+
+
+def _letters(word: str) -> str:
     return r"[ \t]{0,3}".join(word)
 
 
-_BLANK = r"[\s_\-.·]{0,9}".replace("·", "")
-_TAG_NAME = (
-    rf"(?P<n1>{_spaced('conversation')})(?P<s1>{_BLANK})(?P<n2>{_spaced('so')})(?P<s2>{_BLANK})(?P<n3>{_spaced('far')})"
-)
-_TAG = re.compile(rf"(?P<open><[\s/\\]{{0,9}})?{_TAG_NAME}", re.IGNORECASE)
-_HEADING = re.compile(
-    rf"(?<![^\W_])(?:(?P<a1>{_spaced('local')})(?P<as>{_BLANK})(?P<a2>{_spaced('context')})"
-    rf"|(?P<b1>{_spaced('user')})(?P<bs>{_BLANK})(?P<b2>{_spaced('request')}))(?![^\W_])",
+_ANY_BLANK = r"[\s_\-.]{0,9}"
+_SOME_BLANK = r"[\s_\-.]{1,9}"
+_TAG = re.compile(
+    rf"(?P<open><[\s/\\]{{0,9}})?{_letters('conversation')}(?P<first>{_ANY_BLANK}){_letters('so')}"
+    rf"(?P<second>{_ANY_BLANK}){_letters('far')}",
     re.IGNORECASE,
 )
-_LINE_HEAD = r"(?:^|(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]))"
-_DECORATION = r"[ \t>#*_\-+=~|\[\](){}<\"'`“”‘’:.\\/]{0,16}"
-_HEADING_LINE = re.compile(_LINE_HEAD + _DECORATION + r"\Z")
-_HEADING_END = re.compile(r"[\s*_#=\-\])}>\"'`]{0,9}(?:[:\n\r]|\Z)")
+_SHOUTED = re.compile(
+    rf"(?<![^\W_])(?:{_letters('LOCAL')}(?P<local>{_ANY_BLANK}){_letters('CONTEXT')}"
+    rf"|{_letters('USER')}(?P<user>{_ANY_BLANK}){_letters('REQUEST')})(?![^\W_])"
+)
+_HEADING_LINE = re.compile(
+    rf"{_LINE_HEAD}{_DECORATION}(?:{_letters('local')}(?P<local>{_SOME_BLANK}){_letters('context')}"
+    rf"|{_letters('user')}(?P<user>{_SOME_BLANK}){_letters('request')})"
+    rf"[ \t*_#=\-\])}}>\"'`]{{0,9}}(?:[:{_BREAKS}]|\Z)",
+    re.IGNORECASE,
+)
 _ROLE = re.compile(
-    _LINE_HEAD
-    + _DECORATION
-    + r"(?:(?:system|developer|user|human|assistant|ai|model|tool|function|instructions?)(?:[ \t](?:prompt|message|instructions?))?"
-    r"[ \t*_\])}>\"'`]{0,6}:|\#{1,6}[ \t]{0,3}(?:new[ \t])?(?:instructions?|response|input|system|user|assistant|human)\b"
+    _LINE_HEAD + _DECORATION + r"(?:(?:system|developer|user|human|assistant|ai|model|tool|function|instructions?)"
+    r"(?:[ \t](?:prompt|message|instructions?))?[ \t*_\])}>\"'`]{0,6}:"
+    r"|\#{1,6}[ \t]{0,3}(?:new[ \t])?(?:instructions?|response|input|system|user|assistant|human)\b"
     r"|[\[<(][ \t]{0,3}/?[ \t]{0,3}(?:system|developer|user|human|assistant|instructions?)[ \t]{0,3}[\])>])",
     re.IGNORECASE,
 )
@@ -79,7 +87,7 @@ def escape_block(text: str) -> str:
     seen = _without_invisible(text)
     skeleton = _skeleton(seen)
     edits = [*_tag_edits(skeleton), *_heading_edits(skeleton), *_role_edits(skeleton), *_token_edits(skeleton)]
-    return _edited(seen, skeleton, edits)
+    return _without_invisible(_edited(seen, skeleton, edits))
 
 
 def one_line(text: str) -> str:
@@ -125,34 +133,21 @@ _FILLERS = "\u115f\u1160\u3164\uffa0\u2800\u00ad\u034f"
 
 
 def _tag_edits(skeleton: _Skeleton) -> list[_Edit]:
+    """`conversation so far` is our tag behind an angle bracket, or where it is written as one word with signs."""
     edits: list[_Edit] = []
     for match in _TAG.finditer(skeleton.text):
         if match["open"]:
-            edits.append((match.start("open"), match.start("open") + 1, "‹"))
-        elif not ({"_", "-"} & {*match["s1"], *match["s2"]}):
+            edits.append((match.start("open"), match.start("open") + 1, BRACKET))
+        elif not {"_", "-"} & {*match["first"], *match["second"]}:
             continue
-        edits += [(*match.span("s1"), DOT), (*match.span("s2"), DOT)]
+        edits += [(*match.span("first"), DOT), (*match.span("second"), DOT)]
     return edits
 
 
 def _heading_edits(skeleton: _Skeleton) -> list[_Edit]:
-    edits: list[_Edit] = []
-    for match in _HEADING.finditer(skeleton.text):
-        blank = "as" if match["a1"] else "bs"
-        letters = [c for c in match[0] if c.isalpha()]
-        shouted = all(c.isupper() for c in letters)
-        if shouted or (match[blank] and _stands_alone(skeleton.text, match)):
-            edits.append((*match.span(blank), DOT))
-    return edits
-
-
-def _stands_alone(text: str, match: re.Match[str]) -> bool:
-    """Whether the words are a line's heading: nothing but decoration before, a colon or the line's end behind."""
-    before = text[max(0, match.start() - 17) : match.start()]
-    head = _HEADING_LINE.search(before)
-    if not head or (head.start() == 0 and match.start() > 17 and not re.match(r"[\n\r]", before)):
-        return False
-    return bool(_HEADING_END.match(text, match.end()))
+    """Our headings in capitals anywhere, and in any case where they are all of a line or stand before a colon."""
+    found = [*_SHOUTED.finditer(skeleton.text), *_HEADING_LINE.finditer(skeleton.text)]
+    return [(*match.span("user" if match["local"] is None else "local"), DOT) for match in found]
 
 
 def _role_edits(skeleton: _Skeleton) -> list[_Edit]:
@@ -160,7 +155,7 @@ def _role_edits(skeleton: _Skeleton) -> list[_Edit]:
 
 
 def _token_edits(skeleton: _Skeleton) -> list[_Edit]:
-    return [(*match.span(), "‹" if match[0] == "<" else f"[{DOT}") for match in _TOKEN.finditer(skeleton.text)]
+    return [(*match.span(), BRACKET if match[0] == "<" else f"[{DOT}") for match in _TOKEN.finditer(skeleton.text)]
 
 
 def _edited(text: str, skeleton: _Skeleton, edits: list[_Edit]) -> str:

@@ -87,14 +87,14 @@ def prepare_turn(
 
 
 def content_digest(heard: TurnHeard) -> bytes:
-    """16 bytes that are equal for equal content (T2): redacted texts, actions, channel, and `at` only if it was given."""
+    """16 bytes, equal for equal content (T2): redacted texts, actions, channel, and `at` only if it was given."""
     actions = [[action.name, action.arguments, action.outcome] for action in heard.actions]
     content = [heard.user, heard.assistant, actions, heard.channel, heard.at if heard.at_given else None]
     canonical = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode()
     return hashlib.blake2b(canonical, digest_size=16, person=b"pace turn 1").digest()
 
 
-def prepare_answer(
+def prepare_answer(  # noqa: PLR0913 - one argument for each thing that an answer tells
     *,
     at: Microseconds,
     session: int,

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Literal
 
-from pace_actors.domain.secret_shapes import REDACTION_VERSION, Span, pem_spans, spans_in
+from pace_actors.domain.secret_shapes import REDACTION_VERSION, Span, spans_across, spans_after, spans_in
 from pace_actors.values import Masked
 
 __all__ = ["REDACTION_VERSION", "RedactionPolicy", "redact"]
 
 RedactionPolicy = Literal["mask", "withhold", "off"]
-"""`mask`: each secret becomes `[redacted:kind:n]`. `withhold`: a text with a secret becomes its length. `off`: nothing."""
+"""`mask`: each secret becomes `[redacted:kind:n]`; `withhold`: a text with a secret becomes its length; `off`."""
 
 _MARK = re.compile(r"\[redacted:[a-z_]{1,20}:\d{1,9}\]|\[withheld:\d{1,12} characters\]")
 _ROUNDS_MAX = 8
@@ -54,8 +54,10 @@ _Marked = tuple[int, int, str]
 
 def _found(texts: Sequence[str], numbers: dict[str, tuple[int, str]]) -> list[list[_Marked]]:
     """What to replace in each text: from, to, by what. New secrets get the next number."""
-    spans = [_clear_of_marks(text, [*spans_in(text), *pem_spans(text)]) for text in texts]
-    for place, span in _across(texts):
+    spans = [_clear_of_marks(text, spans_in(text)) for text in texts]
+    for place, (name, value) in enumerate(pairwise(texts), start=1):
+        spans[place] += _clear_of_marks(value, spans_after(name, value))
+    for place, span in _across(texts, spans):
         spans[place].append(span)
     merged = [_merged(here) for here in spans]
     for text, here in zip(texts, merged, strict=True):
@@ -74,20 +76,27 @@ def _mark(secret: str, kind: str, numbers: dict[str, tuple[int, str]]) -> str:
     return f"[redacted:{kind}:{number}]"
 
 
-def _across(texts: Sequence[str]) -> Iterator[tuple[int, Span]]:
+def _across(texts: Sequence[str], within: Sequence[Sequence[Span]]) -> list[tuple[int, Span]]:
     """Parts of secrets that begin in one text and end in a later one: (place of the text, part)."""
-    if len(texts) < 2:  # noqa: PLR2004 - one text has no neighbour
-        return
     whole = "".join(texts)
     starts = [0, *accumulate(map(len, texts))]
-    for span in _clear_of_marks(whole, [*spans_in(whole, joined=True), *pem_spans(whole)]):
-        first = bisect_right(starts, span.start) - 1
+    parts: list[tuple[int, Span]] = []
+    for span in _clear_of_marks(whole, spans_across(whole) if len(texts) > 1 else ()):
+        first = bisect_right(starts, span.start, hi=len(texts)) - 1
         if span.end <= starts[first + 1]:
+            continue
+        if span.kind != "private_key" and _ends_whole(texts[first], span.start - starts[first], within[first]):
             continue
         for place in range(first, len(texts)):
             start, end = max(span.start, starts[place]), min(span.end, starts[place + 1])
             if start < end:
-                yield place, Span(start - starts[place], end - starts[place], span.kind)
+                parts.append((place, Span(start - starts[place], end - starts[place], span.kind)))
+    return parts
+
+
+def _ends_whole(text: str, start: int, spans: Sequence[Span]) -> bool:
+    """Whether a secret is complete at the end of its text, so that what the next text begins with is no part of it."""
+    return any(span.start <= start and span.end == len(text) for span in spans)
 
 
 def _repeats(text: str, numbers: dict[str, tuple[int, str]]) -> Iterator[Span]:
@@ -98,12 +107,20 @@ def _repeats(text: str, numbers: dict[str, tuple[int, str]]) -> Iterator[Span]:
         at = text.find(secret)
         while at >= 0:
             end = at + len(secret)
-            if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            if not _goes_on(text[at - 1 : at] if at else "", secret[0]) and not _goes_on(
+                secret[-1], text[end : end + 1]
+            ):
                 yield Span(at, end, kind)
             at = text.find(secret, end)
 
 
-def _clear_of_marks(text: str, spans: Iterator[Span] | list[Span]) -> list[Span]:
+def _goes_on(left: str, right: str) -> bool:
+    """Whether two characters belong to one Latin word, so that no secret ends or begins between them."""
+    both = left + right
+    return len(both) == 2 and both.isascii() and both.isalnum()  # noqa: PLR2004 - both
+
+
+def _clear_of_marks(text: str, spans: Iterable[Span]) -> list[Span]:
     """The spans that touch no mark set earlier."""
     found = list(spans)
     if not found:

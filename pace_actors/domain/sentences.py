@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib.metadata import version
+from itertools import pairwise
 from typing import cast
 
 import regex
@@ -86,7 +87,7 @@ def _segments(piece: str, language: str) -> list[str]:
 
 def _plain_segments(piece: str) -> list[str]:
     cuts = [0, *(match.end() for match in _FALLBACK.finditer(piece)), len(piece)]
-    return [piece[a:b] for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+    return [piece[a:b] for a, b in pairwise(cuts) if b > a]
 
 
 def _language(text: str) -> str:
