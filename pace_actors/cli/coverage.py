@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pace_actors.domain.context import Receipt
 from pace_actors.domain.state import ThreadState
 
 if TYPE_CHECKING:
@@ -38,6 +39,18 @@ def coverage_of(state: ThreadState) -> Coverage:
         pending=tuple(turn.turn for turn in state.pending),
         window=tuple(turn.turn for turn in state.window),
         in_flight=len(state.open_requests),
+    )
+
+
+def coverage_shown(receipt: Receipt) -> Coverage:
+    """The coverage that a context shows."""
+    covers = receipt.covers
+    return Coverage(
+        session=receipt.session,
+        summarised=None if covers is None else (covers.first, covers.last),
+        pending=receipt.pending,
+        window=receipt.window,
+        in_flight=0,
     )
 
 

@@ -85,7 +85,10 @@ def _is_of(stream: str, thread: str | None, user: str | None) -> bool:
 def _show(events: Iterator[StoredEvent]) -> None:
     out = console()
     for event in events:
-        out.print(event_text(event), soft_wrap=not out.is_terminal, no_wrap=True, overflow="ellipsis")
+        if out.is_terminal:
+            out.print(event_text(event), no_wrap=True, overflow="ellipsis")
+        else:
+            print(event_text(event).plain)  # whole lines for grep
 
 
 def event_text(event: StoredEvent) -> Text:

@@ -13,6 +13,7 @@ import click
 from pace_actors.cli import failures
 
 COMMANDS: dict[str, str] = {
+    "demo": "pace_actors.cli.demo.command",
     "import": "pace_actors.cli.import_command",
     "context": "pace_actors.cli.context",
     "log": "pace_actors.cli.log",

@@ -12,7 +12,10 @@ from pace_actors.settings import ThreadSettings
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.panel import Panel
+    from rich.table import Table
     from rich.text import Text
+
+ROLE_WIDTH = 11
 
 
 def planner_panel(context: Context, settings: ThreadSettings, title: str) -> Panel:
@@ -24,14 +27,8 @@ def planner_panel(context: Context, settings: ThreadSettings, title: str) -> Pan
     parts: list[RenderableType] = [*_sections(context)]
     if not parts:
         parts.append(Text("nothing: no live session, no current text", style="dim"))
-    return Panel(
-        Group(*parts),
-        title=Text(title, style="bold"),
-        title_align="left",
-        subtitle=Text(receipt_line(context.receipt, settings), style="dim"),
-        subtitle_align="left",
-        border_style="blue",
-    )
+    parts.append(Text(receipt_line(context.receipt, settings), style="dim italic"))
+    return Panel(Group(*parts), title=Text(title, style="bold"), title_align="left", border_style="blue")
 
 
 def receipt_line(receipt: Receipt, settings: ThreadSettings) -> str:
@@ -49,9 +46,9 @@ def receipt_line(receipt: Receipt, settings: ThreadSettings) -> str:
     return " · ".join(parts)
 
 
-def _sections(context: Context) -> list[Text]:
+def _sections(context: Context) -> list[RenderableType]:
     receipt = context.receipt
-    sections = _system(context)
+    sections: list[RenderableType] = [*_system(context)]
     for pair in context.window:
         sections.append(_heading(f"turn {pair.turn}, word for word", len(pair.user) + len(pair.assistant), WINDOW))
         sections += [_message("user", pair.user), _message("assistant", pair.assistant)]
@@ -102,7 +99,12 @@ def _body(text: str) -> Text:
     return Text(printable(text))
 
 
-def _message(role: str, text: str) -> Text:
+def _message(role: str, text: str) -> Table:
+    from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    return Text(f"{role:>9}  ", style="dim").append(printable(text), style="default")
+    row = Table.grid(padding=(0, 2, 0, 0))
+    row.add_column(width=ROLE_WIDTH, justify="right", style="dim")
+    row.add_column(overflow="fold")
+    row.add_row(role, Text(printable(text)))
+    return row
