@@ -82,10 +82,15 @@ def parts_of(coverage: Coverage) -> list[tuple[str, str]]:
     return parts
 
 
+def turns_named(first: int, last: int) -> str:
+    """`turn 4`, `turns 1–4`."""
+    return f"turn {first}" if first == last else f"turns {first}–{last}"
+
+
 def coverage_line(coverage: Coverage) -> str:
     """`turns 1–9 summarised │ 10–12 pending │ 13–16 word for word`."""
     parts = parts_of(coverage)
-    return "turns " + SEPARATOR.join(words for words, _ in parts) if parts else NO_SESSION
+    return _prefix(coverage) + SEPARATOR.join(words for words, _ in parts) if parts else NO_SESSION
 
 
 def coverage_text(coverage: Coverage) -> Text:
@@ -95,7 +100,7 @@ def coverage_text(coverage: Coverage) -> Text:
     parts = parts_of(coverage)
     if not parts:
         return Text(NO_SESSION, style="dim")
-    return Text("turns ").append_text(
+    return Text(_prefix(coverage)).append_text(
         Text(SEPARATOR, style="dim").join(Text(words, style=style) for words, style in parts)
     )
 
@@ -116,3 +121,8 @@ def coverage_bar(coverage: Coverage, width: int) -> Text:
         if count:
             bar.append(cell * max(1, round(width * count / total)), style=style)
     return bar
+
+
+def _prefix(coverage: Coverage) -> str:
+    shown = len(coverage.pending) + len(coverage.window)
+    return "turn " if shown == 1 and coverage.summarised is None else "turns "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pace_actors.cli.coverage import PENDING, SUMMARISED, WINDOW, ranges
+from pace_actors.cli.coverage import PENDING, SUMMARISED, WINDOW, ranges, turns_named
 from pace_actors.cli.screen import counted, iso_time, printable
 from pace_actors.domain.context import CLOSE_TAG, NOT_YET_SUMMARISED, OPEN_TAG, Context, Receipt
 from pace_actors.settings import ThreadSettings
@@ -72,11 +72,11 @@ def _system(context: Context) -> list[Text]:
     inner = block.removesuffix(CLOSE_TAG).strip("\n")
     rest = inner.removeprefix(context.summary).strip("\n")
     if context.summary:
-        covers = ranges(range(receipt.covers.first, receipt.covers.last + 1)) if receipt.covers else "?"
+        covers = turns_named(receipt.covers.first, receipt.covers.last) if receipt.covers else "?"
         version = (
             f"{receipt.summary_version.generation}.{receipt.summary_version.number}" if receipt.summary_version else "?"
         )
-        words = f"summary of turns {covers}, version {version}"
+        words = f"summary of {covers}, version {version}"
         sections += [_heading(words, len(context.summary), SUMMARISED), _body(context.summary)]
     mark, _, extracts = rest.partition(NOT_YET_SUMMARISED)
     if mark.strip():

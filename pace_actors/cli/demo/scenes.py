@@ -74,7 +74,9 @@ class Scenes:
         standing = self._await_answer()
         head = pace.log.head()
         pace.thread(line.key.thread, user=line.key.user).reset(at=line.said.at)
-        stage.say("Leo comes up the stairs. “Start over!”, says Ada: reset. And only now the summary arrives:")
+        stage.say("Leo comes up the stairs. “Start over!”, says Ada: that is a reset.")
+        if standing:
+            stage.say("And only now the summary of the party gets through:")
         self._gate.release()
         self._held = False
         pace.wait_idle(self._patience_s)
@@ -110,9 +112,7 @@ class Scenes:
     # --- before a turn ------------------------------------------------------------------------------------------------
 
     def _a_question(self, line: Line, context: Context) -> None:
-        self._stage.say(
-            "Monday, then Tuesday: Ada asks what she said. The planner is not given nine turns, it is given this:"
-        )
+        self._stage.say("First Monday, then Tuesday: what did she say? The planner is given, instead of nine turns:")
         self._planner(line, context)
 
     def _after_actions(self, line: Line, context: Context) -> None:
@@ -121,7 +121,7 @@ class Scenes:
 
     def _after_silence(self, line: Line, context: Context) -> None:
         minutes = self._settings(line).idle_minutes
-        self._stage.say(f"More than {minutes} minutes of silence: a new session begins, with nothing carried over.")
+        self._stage.say(f"More than {minutes} minutes of silence end a session. The next one begins empty:")
         self._planner(line, context)
 
     def _hold_the_gate(self, line: Line, context: Context) -> None:  # noqa: ARG002 - all scenes are called alike
@@ -130,9 +130,7 @@ class Scenes:
         self._stage.say("From here on the summariser is slow: its next answer is kept back, in its worker thread.")
 
     def _leo_asks(self, line: Line, context: Context) -> None:
-        self._stage.say(
-            "What Leo's question finds: nothing. (The turns stay in the log; the planner is not given them.)"
-        )
+        self._stage.say("What Leo's question finds. (The turns stay in the log; the planner is not given them.)")
         self._planner(line, context)
 
     def _three_days(self, line: Line, context: Context) -> None:
