@@ -14,7 +14,7 @@ from typing import Final, Literal
 import lmdb
 import msgspec
 
-from eventlog.errors import DamagedLog, EventLogError, LogInUse, NotALog, OptionsDiffer
+from eventlog.errors import DamagedLog, EventLogError, LogInUse, NotALog, OpenedInAnotherProcess, OptionsDiffer
 from eventlog.lmdb.checkpoints import Checkpoints
 from eventlog.lmdb.commit import Committer, open_for_writing
 from eventlog.lmdb.directory import (
@@ -61,6 +61,10 @@ class Shared:
                 raise NotALog(path=str(directory), reason="there is no log here")
             self._lock = WriterLock(directory / "lock")
         try:
+            if (
+                _identity(directory) in _foreign
+            ):  # the engine's own state came along with the fork: it opens no file twice
+                raise OpenedInAnotherProcess(path=str(directory))
             self.environment, self.header = self._open()
         except BaseException:
             self._release_lock()
@@ -138,14 +142,15 @@ def _open_for_reading(environment: Environment) -> Header:
 # --- one a process ----------------------------------------------------------------------------------------------------
 _opening = threading.RLock()
 _open: dict[tuple[int, int], Shared] = {}
-_foreign: list[Shared] = []
+_foreign: dict[tuple[int, int], Shared] = {}
 """In a forked child: what the parent has open. Never touched, and kept, so that nothing closes it."""
 
 
 def acquire(path: str | os.PathLike[str], options: Options, clock: Callable[[], int], *, create: bool) -> Shared:
     """The open file of a directory, opened now or shared with the handles that have it (also by another path to it).
 
-    Raises `OptionsDiffer`, `LogInUse`, `NotALog` and its kinds.
+    Raises `OptionsDiffer`, `LogInUse`, `NotALog` and its kinds, and `OpenedInAnotherProcess` in a child whose parent had
+    it open at the fork, also when it has been closed there.
     """
     directory = Path(path).resolve()
     with _opening:
@@ -154,8 +159,7 @@ def acquire(path: str | os.PathLike[str], options: Options, clock: Callable[[], 
             sync_directory(directory.parent)
         if not directory.is_dir():
             raise NotALog(path=str(directory), reason="there is no such directory")
-        found = directory.stat()
-        identity = found.st_dev, found.st_ino
+        identity = _identity(directory)
         shared = _open.get(identity)
     if shared is not None and shared.closing and not shared.ended.wait(CLOSING_WAIT_S):
         raise LogInUse(path=str(directory), pid=os.getpid(), host="this one", since=None)
@@ -169,6 +173,11 @@ def acquire(path: str | os.PathLike[str], options: Options, clock: Callable[[], 
                 raise OptionsDiffer(path=str(directory), option=name)
         shared.handles += 1
         return shared
+
+
+def _identity(directory: Path) -> tuple[int, int]:
+    found = directory.stat()
+    return found.st_dev, found.st_ino
 
 
 def release(shared: Shared, timeout_s: float) -> None:
@@ -197,7 +206,7 @@ def _at_exit() -> None:
 def _in_child() -> None:
     global _opening  # noqa: PLW0603 - another thread may have held it at the fork
     _opening = threading.RLock()
-    _foreign.extend(_open.values())
+    _foreign.update(_open)
     _open.clear()
 
 

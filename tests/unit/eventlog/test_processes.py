@@ -154,6 +154,35 @@ def test_a_child_that_opens_the_log_itself_is_told_who_has_it(tmp_path: Path) ->
     log.close()
 
 
+@needs_fork
+def test_a_child_cannot_open_what_its_parent_had_open_even_when_that_is_over(tmp_path: Path) -> None:
+    """The parent closes after the fork; the child is told, leaves like any program, and the log is fine."""
+    log = eventlog.open(tmp_path / "log")
+    log.append("s", events(b"1"))
+    read_end, write_end = os.pipe()
+
+    def child() -> int:
+        os.read(read_end, 1)
+        with pytest.raises(OpenedInAnotherProcess):
+            eventlog.open(tmp_path / "log")
+        return 7
+
+    pid = os.fork()
+    if not pid:
+        status = 99
+        try:
+            status = child()
+        finally:
+            os._exit(status)
+    log.close()
+    os.write(write_end, b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    os.close(read_end)
+    os.close(write_end)
+    with eventlog.open(tmp_path / "log") as again:
+        assert again.append("s", events(b"2"), expect=1).first_position == 2
+
+
 # --- one writer -------------------------------------------------------------------------------------------------------
 def test_a_second_process_is_told_the_first_ones_pid_and_may_read(tmp_path: Path, run_program: Program) -> None:
     holder = run_program(HOLD, str(tmp_path / "log"))
