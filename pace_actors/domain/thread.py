@@ -102,7 +102,7 @@ def wait_s(state: ThreadState) -> float | None:
 
 
 def admit(heard: AnswerArrived, decided: Sequence[Decision]) -> AnswerArrived:
-    """The answer as it is written: without its text when it was fenced, so that nothing withdrawn comes back (T14).
+    """The answer as it is written: without a word of it when it was fenced, so that nothing withdrawn comes back (T14).
 
     The decision on it stays the same, for its rule reads only numbers.
     """
@@ -111,6 +111,8 @@ def admit(heard: AnswerArrived, decided: Sequence[Decision]) -> AnswerArrived:
         return heard
     return replace(
         heard,
+        detail="",
+        model="",
         text="",
         cleaned=None,
         cleaned_chars=0,

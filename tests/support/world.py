@@ -153,6 +153,10 @@ class World:
     def _clock(self) -> int:
         return self.host.now()  # the host of today: a crash brings a new one
 
+    def clock_s(self) -> float:
+        """The virtual clock in seconds; a crash does not set it back."""
+        return self.host.now() / SECOND
+
     def _begin(self) -> None:
         options = Options(
             settings=self.settings_at_open, policy=self._policy, awake_max=self._awake_max, logger=self._logger
