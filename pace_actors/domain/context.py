@@ -196,7 +196,7 @@ def _plan(state: ThreadState) -> _Plan:
     if not plan.left_out:
         return plan
     longest = 10 ** len(str(state.last_turn)) - 1
-    return _fill(state, reserve=len(left_out_mark([Covers(longest, longest)] * 3)) + 1)
+    return _fill(state, reserve=len(left_out_mark([Covers(longest - 1, longest)] * 3)) + 1)
 
 
 def _fill(state: ThreadState, reserve: int) -> _Plan:
