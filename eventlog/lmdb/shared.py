@@ -149,8 +149,8 @@ _foreign: dict[tuple[int, int], Shared] = {}
 def acquire(path: str | os.PathLike[str], options: Options, clock: Callable[[], int], *, create: bool) -> Shared:
     """The open file of a directory, opened now or shared with the handles that have it (also by another path to it).
 
-    Raises `OptionsDiffer`, `LogInUse`, `NotALog` and its kinds, and `OpenedInAnotherProcess` in a child whose parent had
-    it open at the fork, also when it has been closed there.
+    Raises `OptionsDiffer`, `LogInUse`, `NotALog` and its kinds, and `OpenedInAnotherProcess` in a child whose parent
+    had it open at the fork, also when it has been closed there.
     """
     directory = Path(path).resolve()
     with _opening:
@@ -178,6 +178,12 @@ def acquire(path: str | os.PathLike[str], options: Options, clock: Callable[[], 
 def _identity(directory: Path) -> tuple[int, int]:
     found = directory.stat()
     return found.st_dev, found.st_ino
+
+
+def _refuse_foreign(directory: Path) -> None:
+    """The engine's own state came along with a fork, and it opens no file twice in what it takes for one process."""
+    if _identity(directory) in _foreign:
+        raise OpenedInAnotherProcess(path=str(directory))
 
 
 def release(shared: Shared, timeout_s: float) -> None:
