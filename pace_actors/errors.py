@@ -95,6 +95,22 @@ class PaceClosed(PaceError):
     exit_code = 5
 
 
+class MailboxFull(PaceError):
+    """Too many messages wait for this thread. Nothing was written; slow down and try again. Fields: actor."""
+
+    code = "mailbox_full"
+    exit_code = 5
+    retryable = True
+
+
+class ActorUnavailable(PaceError):
+    """This thread failed repeatedly and waits before it is built anew. Nothing was written. Fields: actor, failures."""
+
+    code = "actor_unavailable"
+    exit_code = 5
+    retryable = True
+
+
 class CloseTimeout(PaceError):
     """Not everything could be ended in time. Fields: culprits (what was still running), undurable."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -16,7 +16,15 @@ from pace_actors.values import ContextRef, Failure, Finish, Microseconds, Reques
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all messages."""
+    """Base of all messages. Control messages are few by construction, and get through where requests are refused."""
+
+    control: ClassVar[bool] = False
+
+
+class Rebuild(Message, frozen=True, kw_only=True):
+    """From the host: build the state from the log, if that is not done."""
+
+    control: ClassVar[bool] = True
 
 
 # --- to a ThreadActor -------------------------------------------------------------------------------------------------
@@ -89,12 +97,16 @@ class DeliverAnswer(Message, frozen=True, kw_only=True):
 class AppendEnded(Message, frozen=True, kw_only=True):
     """The log's answer to an append of this actor."""
 
+    control: ClassVar[bool] = True
+
     number: int
     outcome: Appended | EventLogError
 
 
 class TimerOver(Message, frozen=True, kw_only=True):
     """A timer of this actor ran out."""
+
+    control: ClassVar[bool] = True
 
     timer: Literal["idle", "wait", "redeliver", "deadline", "sleep"]
     about: Any = None
@@ -106,9 +118,13 @@ class TimerOver(Message, frozen=True, kw_only=True):
 class LogGrew(Message, frozen=True, kw_only=True):
     """The log's bell: there may be something to read."""
 
+    control: ClassVar[bool] = True
+
 
 class FoldEnded(Message, frozen=True, kw_only=True):
     """A model call came to its end."""
+
+    control: ClassVar[bool] = True
 
     stream: str
     version: int

@@ -40,6 +40,11 @@ class Answer(Protocol):
 class Address(Protocol):
     """Where messages to an actor go."""
 
+    @property
+    def name(self) -> str:
+        """What log lines and errors call the actor."""
+        ...
+
     def tell(self, message: Message) -> None:
         """Put a message into the inbox. Never blocks, never raises; a stopped actor's are counted as dead letters."""
         ...

@@ -61,13 +61,14 @@ class Router(Generic[K]):
         if address is None:
             address = self._awake[key] = self._host.spawn(self._make(key), self._name(key))
             self.woken += 1
-            self._thin_out()
         else:
             self._awake.move_to_end(key)
+        for _ in range(min(2, len(self._awake) - self._awake_max)):  # faster than they wake
+            self._suggest_sleep()
         return address
 
-    def _thin_out(self) -> None:
-        """Suggest sleep to the least recently used ones; each decides by itself whether it has nothing to do."""
-        surplus = len(self._awake) - self._awake_max
-        for key in list(self._awake)[: max(0, surplus)]:
-            self._awake[key].tell(TimerOver(timer="sleep"))
+    def _suggest_sleep(self) -> None:
+        """Suggest sleep to the least recently used one, which decides by itself; the next time to the next one."""
+        key = next(iter(self._awake))
+        self._awake[key].tell(TimerOver(timer="sleep"))
+        self._awake.move_to_end(key)

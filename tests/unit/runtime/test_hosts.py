@@ -1,4 +1,4 @@
-"""The plain host and what it stands on: asks that always end, timers, workers, rebuilding, stopping, waking."""
+"""Both hosts on threads: asks that always end, rebuilding with a back-off, timers, workers, stopping, waking."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Any, cast
 import pytest
 from structlog.testing import CapturingLogger
 
-from pace_actors.errors import InvalidInput, PaceClosed
-from pace_actors.messages import Message, TimerOver, ViewThread, WaitIdle
+from pace_actors.errors import ActorUnavailable, InvalidInput, PaceClosed
+from pace_actors.messages import LogGrew, Message, Rebuild, TimerOver, ViewThread, WaitIdle
 from pace_actors.runtime.ids import AscendingIds
+from pace_actors.runtime.mailbox import END, Envelope, Mailbox
 from pace_actors.runtime.plain import PlainHost
+from pace_actors.runtime.pooled import PooledHost
 from pace_actors.runtime.port import Actor, Address, Reply
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.router import Router
 from pace_actors.runtime.simulated import SimulatedHost
+from pace_actors.runtime.supervision import Incidents, Supervised
+from pace_actors.runtime.threaded import LocalAddress, ThreadedHost
 from pace_actors.runtime.workers import Workers
 
 SOON_S = 5.0
@@ -54,9 +58,9 @@ def give(value: Any) -> Callable[[Message, Reply | None], None]:
     return handle
 
 
-@pytest.fixture
-def host() -> Iterator[PlainHost]:
-    made = PlainHost(cast("Any", CapturingLogger()))
+@pytest.fixture(params=[PlainHost, PooledHost])
+def host(request: pytest.FixtureRequest) -> Iterator[ThreadedHost]:
+    made: ThreadedHost = request.param(cast("Any", CapturingLogger()))
     yield made
     made.close()
 
@@ -99,7 +103,7 @@ def test_everybody_who_waits_is_woken() -> None:
 # --- actors -----------------------------------------------------------------------------------------------------------
 
 
-def test_messages_are_handled_in_order_and_an_ask_gets_its_reply(host: PlainHost) -> None:
+def test_messages_are_handled_in_order_and_an_ask_gets_its_reply(host: ThreadedHost) -> None:
     seen: list[int] = []
 
     def handle(message: Message, reply: Reply | None) -> None:
@@ -117,7 +121,7 @@ def test_messages_are_handled_in_order_and_an_ask_gets_its_reply(host: PlainHost
 
 @pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit(3), KeyboardInterrupt(), MemoryError()])
 def test_after_any_exception_the_asker_hears_it_and_the_actor_is_built_again(
-    host: PlainHost, error: BaseException
+    host: ThreadedHost, error: BaseException
 ) -> None:
     """Also for SystemExit, for which pykka would stop every actor of the process."""
     other = host.spawn(Probe(give("fine")), "other")
@@ -136,7 +140,7 @@ def test_after_any_exception_the_asker_hears_it_and_the_actor_is_built_again(
     assert other.ask(ViewThread()).wait(SOON_S) == "fine"
 
 
-def test_a_refusal_is_told_and_rebuilds_nothing(host: PlainHost) -> None:
+def test_a_refusal_is_told_and_rebuilds_nothing(host: ThreadedHost) -> None:
     def handle(message: Message, reply: Reply | None) -> None:  # noqa: ARG001
         raise InvalidInput("no")
 
@@ -146,7 +150,7 @@ def test_a_refusal_is_told_and_rebuilds_nothing(host: PlainHost) -> None:
     assert (probe.lives, host.restarts) == (1, 0)
 
 
-def test_an_actor_that_cannot_be_built_again_fails_its_asks_instead_of_hanging_them(host: PlainHost) -> None:
+def test_an_actor_that_cannot_be_built_again_refuses_what_is_asked_instead_of_hanging_it(host: ThreadedHost) -> None:
     class Broken(Probe):
         def start(self, me: Address) -> None:
             super().start(me)
@@ -159,11 +163,57 @@ def test_an_actor_that_cannot_be_built_again_fails_its_asks_instead_of_hanging_t
     address = host.spawn(Broken(handle), "broken")
     with pytest.raises(RuntimeError):
         address.ask(ViewThread()).wait(SOON_S)
-    with pytest.raises(OSError, match="no log"):
+    with pytest.raises(ActorUnavailable):
         address.ask(ViewThread()).wait(SOON_S)
 
 
-def test_what_is_in_the_inbox_is_handled_before_the_stop_and_later_asks_are_refused(host: PlainHost) -> None:
+def test_one_that_fails_again_waits_before_it_is_built_and_control_messages_are_held_for_it() -> None:
+    """Goal: back-off. Method: supervision alone on a clock of the test's own; three failures, then peace."""
+    clock: list[float] = [0.0]
+    waits: list[float] = []
+    handled: list[Message] = []
+
+    def handle(message: Message, reply: Reply | None) -> None:  # noqa: ARG001
+        if isinstance(message, ViewThread):
+            raise RuntimeError("boom")  # noqa: TRY004
+        handled.append(message)
+
+    incidents = Incidents(cast("Any", CapturingLogger()), lambda: clock[0])
+    probe = Probe(handle)
+    supervised = Supervised(probe, cast("Address", LocalAddress("probe", incidents)), incidents, waits.append)
+    for _ in range(3):
+        supervised.handle(Envelope(ViewThread()))
+        clock[0] += waits[-1] if waits else 0
+    assert (waits, probe.lives) == ([1.0, 2.0], 3)
+    clock[0] -= 1
+    bell, refused = LogGrew(), Promise()
+    supervised.handle(Envelope(bell))
+    supervised.handle(Envelope(ViewThread(), refused))
+    with pytest.raises(ActorUnavailable):
+        refused.wait(0)
+    assert handled == []
+    clock[0] += 1
+    supervised.handle(Envelope(Rebuild()))
+    assert (handled, probe.lives) == ([bell], 4)
+    clock[0] += 61  # calm: the next failure counts as the first
+    supervised.handle(Envelope(ViewThread()))
+    assert (len(waits), probe.lives) == (2, 5)
+
+
+def test_a_full_inbox_refuses_requests_and_tells_but_takes_control_messages() -> None:
+    mailbox = Mailbox(bound=3)
+    mailbox.wake = lambda: None
+    requests = [Envelope(WaitIdle(position=n)) for n in range(5)]
+    assert [mailbox.put(envelope) for envelope in requests] == [None] * 3 + ["full"] * 2
+    bell = Envelope(LogGrew())
+    assert mailbox.put(bell) is None
+    assert [mailbox.take() for _ in range(4)] == [bell, *requests[:3]]
+    assert mailbox.take() is None
+    assert mailbox.close(only_if_empty=True)
+    assert (mailbox.put(bell), mailbox.take(), mailbox.take()) == ("closed", END, None)
+
+
+def test_what_is_in_the_inbox_is_handled_before_the_stop_and_later_asks_are_refused(host: ThreadedHost) -> None:
     probe = Probe(give("handled"))
     address = host.spawn(probe, "probe")
     asked = [address.ask(ViewThread()) for _ in range(50)]
@@ -176,8 +226,7 @@ def test_what_is_in_the_inbox_is_handled_before_the_stop_and_later_asks_are_refu
     assert host.dead_letters == 1
 
 
-def test_a_stop_ends_within_its_time_and_names_who_did_not() -> None:
-    host = PlainHost(cast("Any", CapturingLogger()))
+def test_a_stop_ends_within_its_time_and_names_who_did_not(host: ThreadedHost) -> None:
     entered, release = threading.Event(), threading.Event()
 
     def handle(message: Message, reply: Reply | None) -> None:  # noqa: ARG001
@@ -189,10 +238,10 @@ def test_a_stop_ends_within_its_time_and_names_who_did_not() -> None:
     assert entered.wait(SOON_S)
     assert host.stop([address], 0.05) == ["sleeper (ViewThread)"]
     release.set()
-    assert address.ended.wait(SOON_S)
+    assert host.stop([address], SOON_S) == []
 
 
-def test_asks_that_race_a_stop_all_end(host: PlainHost) -> None:
+def test_asks_that_race_a_stop_all_end(host: ThreadedHost) -> None:
     """Goal: no ask hangs. Method: rounds in which threads ask without pause while the actor stops."""
     for _ in range(50):
         address = host.spawn(Probe(give(1)), "racer")
@@ -218,7 +267,7 @@ def test_asks_that_race_a_stop_all_end(host: PlainHost) -> None:
 # --- timers and workers -----------------------------------------------------------------------------------------------
 
 
-def test_timers_come_in_order_of_their_time_and_not_when_cancelled(host: PlainHost) -> None:
+def test_timers_come_in_order_of_their_time_and_not_when_cancelled(host: ThreadedHost) -> None:
     order: list[str] = []
     done = threading.Event()
 
@@ -336,7 +385,7 @@ def virtual(host: Any, awake_max: int) -> tuple[Router[int], dict[int, int]]:
     return router, store
 
 
-def test_sleeping_and_waking_loses_no_message_and_keeps_their_number_bounded(host: PlainHost) -> None:
+def test_sleeping_and_waking_loses_no_message_and_keeps_their_number_bounded(host: ThreadedHost) -> None:
     router, store = virtual(host, awake_max=4)
     answers = [router.ask(number % 50, ViewThread()) for number in range(1000)]
     assert [answer.wait(SOON_S) for answer in answers] == [number // 50 + 1 for number in range(1000)]
