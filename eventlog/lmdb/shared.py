@@ -61,10 +61,7 @@ class Shared:
                 raise NotALog(path=str(directory), reason="there is no log here")
             self._lock = WriterLock(directory / "lock")
         try:
-            if (
-                _identity(directory) in _foreign
-            ):  # the engine's own state came along with the fork: it opens no file twice
-                raise OpenedInAnotherProcess(path=str(directory))
+            _refuse_foreign(directory)
             self.environment, self.header = self._open()
         except BaseException:
             self._release_lock()
