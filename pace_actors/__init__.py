@@ -1,10 +1,13 @@
 """pace-actors: the memory of an assistant, in one process, on one directory.
 
->>> from pace_actors import Pace                                             # doctest: +SKIP
->>> with Pace.open("ada.pace") as pace:                                      # doctest: +SKIP
+>>> import tempfile
+>>> from pace_actors import Pace
+>>> with tempfile.TemporaryDirectory() as home, Pace.open(f"{home}/ada.pace") as pace:
 ...     kitchen = pace.thread("kitchen", user="ada")
-...     kitchen.record("my mom is in the hospital", "I'm sorry to hear that.")
-...     kitchen.context("how is she doing?").messages(system="You are ...")
+...     recorded = kitchen.record("my mom is in the hospital", "I'm sorry to hear that.")  # durable when it returns
+...     context = kitchen.context("how is she doing?")  # what the planner sees
+>>> [message["role"] for message in context.messages(system="You are a kind assistant.")]
+['system', 'user', 'assistant', 'user']
 """
 
 from pace_actors.domain.context import Context, Receipt

@@ -10,6 +10,7 @@ import pytest
 from tests.support.data import DATA_ABSENT, data_root
 
 MODEL_ABSENT = "PACE_TEST_MODEL names no language model"
+LINUX_ONLY = "Linux only"
 NOT_ROOT = "needs root"
 POSIX_ONLY = "POSIX only"
 STRACE_ABSENT = "strace is absent"
@@ -18,6 +19,7 @@ STRACE_REFUSED = "strace may not trace here"
 ALLOWED_SKIPS: dict[str, str] = {
     DATA_ABSENT: "the conversations are not part of the project; where they lie beside it, this reason is refused",
     MODEL_ABSENT: "tests marked llm talk to a model that whoever runs them has started",
+    LINUX_ONLY: "it reads /proc",
     NOT_ROOT: "a file system of a given size or kind is mounted for the test",
     POSIX_ONLY: "signals, file modes and flushes of directories do not exist on Windows",
     STRACE_ABSENT: "system calls are counted on Linux; .ci/run installs strace where it may",

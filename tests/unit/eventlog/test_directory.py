@@ -14,6 +14,7 @@ import eventlog
 from eventlog import DamagedLog, NetworkFileSystem, NewerFormat, NotALog
 from eventlog.lmdb import directory as directory_module
 from eventlog.lmdb.directory import file_system_kind
+from tests.support.skips import LINUX_ONLY
 from tests.unit.eventlog.conftest import events
 
 MOUNTS = """\
@@ -152,7 +153,7 @@ def test_the_kind_of_a_file_system_is_that_of_the_longest_mount_point(path: str,
     assert file_system_kind(path, "") == ""
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason=LINUX_ONLY)
 @pytest.mark.parametrize("kind", ["nfs", "cifs", "9p", "fuse.sshfs"])
 def test_a_network_file_system_is_refused_with_its_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

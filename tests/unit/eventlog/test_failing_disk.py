@@ -29,6 +29,7 @@ from eventlog import (
 )
 from eventlog.lmdb import commit
 from eventlog.lmdb.environment import Environment
+from tests.support.skips import NOT_ROOT
 from tests.unit.eventlog.conftest import events
 
 WAIT_S = 30.0
@@ -257,14 +258,14 @@ def test_a_full_map_leaves_whole_batches_and_a_log_that_opens_larger(tmp_path: P
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 5 MB."""
     if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("needs root to mount a small tmpfs")
+        pytest.skip(NOT_ROOT)
     path = tmp_path / "disk"
     path.mkdir()
     mount = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK_BYTES}", "tmpfs", str(path)], capture_output=True, check=False
     )
     if mount.returncode:
-        pytest.skip("needs root to mount a small tmpfs")
+        pytest.skip(NOT_ROOT)
     yield path
     subprocess.run(["umount", "-l", str(path)], check=True)
 

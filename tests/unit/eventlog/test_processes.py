@@ -18,7 +18,7 @@ from eventlog import LmdbLog, LogClosed, LogInUse, OpenedInAnotherProcess, Optio
 from tests.unit.eventlog.conftest import Program, events
 
 WAIT_S = 30.0
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason=POSIX_ONLY)
 
 HOLD = """
 import sys, eventlog
@@ -58,6 +58,7 @@ sys.stdin.readline()
 """
 FORGET = """
 import sys, eventlog
+from tests.support.skips import LINUX_ONLY, POSIX_ONLY
 log = eventlog.open(sys.argv[1])
 futures = [log.append_nowait("s", [eventlog.NewEvent("t", b"x")]) for _ in range(1000)]
 """
@@ -308,7 +309,7 @@ def test_threads_that_open_and_close_the_same_log_over_and_over_get_it_every_tim
         assert log.head() == 80
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason=LINUX_ONLY)
 def test_a_closed_log_leaves_no_descriptor_and_no_thread(tmp_path: Path) -> None:
     def open_files() -> int:
         paths = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.exists()]
