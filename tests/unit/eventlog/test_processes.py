@@ -15,6 +15,7 @@ import pytest
 
 import eventlog
 from eventlog import LmdbLog, LogClosed, LogInUse, OpenedInAnotherProcess, OptionsDiffer, ReadOnlyLog
+from tests.support.skips import LINUX_ONLY, POSIX_ONLY
 from tests.unit.eventlog.conftest import Program, events
 
 WAIT_S = 30.0
