@@ -88,7 +88,7 @@ def _show(context: Context, state: ThreadState, title: str) -> None:
     out.print(coverage_text(coverage_of(shown)))
     if state.live and not shown.live:
         out.print(
-            f"The session was over after {state.settings.idle_minutes} minutes of silence; its last turn was at "
-            f"{iso_time(state.last_activity)}. --now last shows it as it was then.",
+            f"Silence of {state.settings.idle_minutes} minutes ended the session; its last turn was at "
+            f"{iso_time(state.last_activity)}.\nWith --now last it is shown as it was then.",
             style="dim",
         )

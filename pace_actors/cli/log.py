@@ -35,7 +35,7 @@ EXAMPLES = examples(
     "types",
     multiple=True,
     metavar="TYPE",
-    type=click.Choice(REGISTRY.names, case_sensitive=False),
+    type=click.Choice(REGISTRY.names),
     help="Only events of this type; can be given again.",
 )
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="POSITION", help="Only what lies behind it.")

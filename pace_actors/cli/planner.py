@@ -28,7 +28,7 @@ def planner_panel(context: Context, settings: ThreadSettings, title: str) -> Pan
     if not parts:
         parts.append(Text("nothing: no live session, no current text", style="dim"))
     parts.append(Text(receipt_line(context.receipt, settings), style="dim italic"))
-    return Panel(Group(*parts), title=Text(title, style="bold"), title_align="left", border_style="blue")
+    return Panel(Group(*parts), title=Text(printable(title), style="bold"), title_align="left", border_style="blue")
 
 
 def receipt_line(receipt: Receipt, settings: ThreadSettings) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -31,7 +32,8 @@ def console(*, stderr: bool = False) -> Console:
     """A console on stdout. Without colours in a pipe or with NO_COLOR; texts are never read as markup."""
     from pace_actors.cli.quiet_console import QuietConsole  # noqa: PLC0415 - loads rich
 
-    made = QuietConsole(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    colours = None if os.environ.get("NO_COLOR") else "auto"
+    made = QuietConsole(stderr=stderr, highlight=False, markup=False, emoji=False, color_system=colours)  # type: ignore[arg-type]
     made.width = min(made.width, WIDTH_MAX)
     return made
 

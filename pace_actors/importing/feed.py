@@ -20,8 +20,9 @@ from pace_actors.errors import Erased, ImportFailed, InvalidInput, InvalidSettin
 from pace_actors.events import REGISTRY
 from pace_actors.importing.lines import Line, ResetLine, SettingsLine, TurnLine
 from pace_actors.messages import Recorded
-from pace_actors.pace import Pace, Thread
+from pace_actors.pace import Pace
 from pace_actors.settings import changed
+from pace_actors.thread import Thread
 from pace_actors.values import ThreadKey
 
 IN_FLIGHT_MAX = 256
@@ -203,8 +204,8 @@ class Importer:
             self.tally.known += 1
         else:
             self.tally.turns += 1
-        if self._steady:
-            self._pace.wait_idle(self._patience_s)
+            if self._steady:
+                self._pace.wait_idle(self._patience_s)
 
     def _drain(self) -> None:
         while self._sent:

@@ -61,9 +61,9 @@ class Stage:
         row = Table.grid(expand=True, padding=(0, 1))
         row.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         row.add_column(no_wrap=True, justify="right")
-        number = context.receipt.window[-1] if context.receipt.window else 0
+        number, stored = (context.window[-1].turn, context.window[-1].user) if context.window else (0, "")
         words = Text(f"{number:>3} ", style="dim").append(_actions(said), style="magenta")
-        words.append(printable(line_of(said.user_text, QUOTE_CHARS)), style="default")
+        words.append(printable(line_of(stored, QUOTE_CHARS)), style="default")
         row.add_row(words, coverage_text(coverage_shown(context.receipt)))
         self.out.print(row)
         self.pause(TURN_S)

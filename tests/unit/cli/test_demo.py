@@ -1,0 +1,106 @@
+"""The demo is what the issue asks for, takes less than 20 s, and shows nothing that the system did not say."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pace_actors.cli.demo import command as demo
+from pace_actors.cli.demo.play import conversation
+from pace_actors.cli.main import main
+from pace_actors.importing import ResetLine, TurnLine
+from tests.support.cli import pace, pace_json
+
+SECRET = "tulip4471harbour"
+
+
+def test_the_conversation_has_what_it_is_to_show() -> None:
+    lines = conversation()
+    turns = [(line, line.said) for line in lines if isinstance(line.said, TurnLine)]
+    assert len(turns) >= 60
+    assert len({line.key.user for line, _ in turns}) == 2
+    assert len({said.at.date() for _, said in turns if said.at}) == 3
+    assert {said.channel for _, said in turns} == {"voice", "chat"}
+    assert len({line.turn_id for line, _ in turns}) == len(turns)
+    outcomes = [[str(action.outcome) for action in said.actions] for _, said in turns]
+    assert any(len(several) > 2 and any(o.startswith("failed") for o in several) for several in outcomes)
+    assert any("No, Tuesday, not Monday" in said.user_text for _, said in turns)
+    assert any(isinstance(line.said, ResetLine) for line in lines)
+    kitchen = [said.at for line, said in turns if line.key.thread == "kitchen" and said.at]
+    assert any(after - before > timedelta(hours=8) for before, after in pairwise(kitchen))
+    assert sum(SECRET in said.user_text for _, said in turns) == 1
+
+
+def test_the_demo_from_the_curtain_to_the_end(tmp_path: Path) -> None:
+    """One performance in a pipe, in a directory of its own, by the clock; then the three commands."""
+    place = tmp_path / "demo log"
+    started = time.monotonic()
+    done = pace("demo", "--dir", place)
+    assert time.monotonic() - started < 20
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    shown = done.stdout
+    assert "\x1b" not in shown
+    assert SECRET not in shown
+    assert "[redacted:password:1]" in shown
+    assert "turns 18 summarised │ 19–21 pending │ 22–25 word for word" in shown
+    assert "[send_mail: failed: mailbox full (552)]" in shown
+    assert re.search(
+        r"● ResetAsked.*\n.*└ SessionEnded  reset\n.*● AnswerArrived .*\n.*└ SummaryRejected  reason: session_end",
+        shown,
+    )
+    hashes = re.findall(r"\b[0-9a-f]{32}\b", shown)
+    assert len(hashes) == 3
+    assert len(set(hashes)) == 1
+    assert pace_json("replay", place)["hash"] == hashes[0]
+    assert f"{place} (" in shown
+    tries = re.findall(r"^  .*-m pace_actors\.cli (.*)$", shown, re.MULTILINE)
+    assert [line.split()[0] for line in tries] == ["context", "log", "replay"]
+    assert all(f"'{place}'" in line for line in tries)
+
+
+def test_the_demo_as_json_is_what_the_log_says() -> None:
+    told = pace_json("demo")
+    place = Path(told["directory"])
+    try:
+        assert told["equal"]
+        assert set(told["hashes"].values()) == {pace_json("replay", place)["hash"]}
+        assert told["secret_found_on_disk"] == 0
+        stats = pace_json("stats", place)
+        assert (told["turns"], told["summaries"]) == (stats["turns"], stats["summaries"])
+        assert stats["summaries"]["rejected"] == {"session_ended": 1}
+        after = str(told["refused"]["position"] - 1)
+        event = msgspec.json.decode(pace("log", place, "--after", after, "--limit", "1", "--json").stdout)
+        assert (event["type"], event["event"]["reason"]) == ("SummaryRejected", told["refused"]["reason"])
+    finally:
+        for path in sorted(place.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        place.rmdir()
+
+
+def test_the_secret_would_be_found_if_it_were_there(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" + SECRET.encode() + b"y" + SECRET.encode())
+    assert demo._occurrences(str(tmp_path), SECRET) == 2
+
+
+def test_a_log_that_brings_another_state_back_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(demo, "_from_the_log", lambda _: ("0" * 32, "1" * 32))
+    assert main(["demo", "--dir", str(tmp_path / "log")]) == 1
+    assert "✗ they differ" in capsys.readouterr().out
+
+
+def test_a_server_that_is_not_there_is_said_plainly(tmp_path: Path) -> None:
+    """Port 9 of this machine: nobody answers. Everything but the summaries is the same."""
+    done = pace("demo", "--dir", tmp_path / "log", env={"PACE_MODEL_URL": "http://127.0.0.1:9/v1"})
+    assert done.returncode == 0
+    assert "This time nothing was refused" in done.stdout
+    assert "0 accepted" in done.stdout
+    assert "✓ the same state" in done.stdout

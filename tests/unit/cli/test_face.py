@@ -1,0 +1,165 @@
+"""Help, exit codes, errors, colours: what every command has in common."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+from eventlog import EventLogError
+from pace_actors import Pace
+from pace_actors.cli import failures
+from pace_actors.cli.main import COMMANDS, group, main
+from pace_actors.errors import EXIT_CODES, PaceError, exit_code
+from tests.support.cli import json_lines, pace, pace_json
+
+
+def kinds(root: type[Any]) -> set[type[Any]]:
+    return {root}.union(*(kinds(kind) for kind in root.__subclasses__()))
+
+
+def example_lines(text: str) -> list[str]:
+    """The examples of a command's help, without comments, pipes and what stands before `pace`."""
+    lines = re.findall(r"^ +(?:.*?[ |])?pace (.+)$", text.partition("Examples:")[2], re.MULTILINE)
+    return [re.split(r" {3,}| \| ", line)[0] for line in lines]
+
+
+# --- help -------------------------------------------------------------------------------------------------------------
+
+
+def test_help_names_every_command() -> None:
+    shown = pace("--help")
+    assert shown.returncode == 0
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +\w", shown.stdout, re.MULTILINE), command
+    assert "pace help exit-codes" in shown.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_example_in_help_can_be_given(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", command]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"Usage: pace {command}")
+    examples = [shlex.split(line) for line in example_lines(text)]
+    assert len(examples) >= 2
+    for name, *arguments in examples:
+        assert name == command
+        found = group.get_command(click.Context(group), name)
+        assert found is not None
+        found.make_context(name, list(arguments), parent=click.Context(group))  # raises for what cannot be given
+
+
+# --- exit codes -------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_exit_codes_is_that_of_the_classes() -> None:
+    table = {row["code"]: row for row in pace_json("help", "exit-codes")}
+    told = {name: code for code, row in table.items() for name in row["errors"]}
+    every = kinds(PaceError) | kinds(EventLogError)
+    wanted = {kind.code: exit_code(kind("words")) for kind in every}
+    assert told == wanted | {"usage": 2}
+    assert set(wanted.values()) | {0, 1, 2, 130, 141} == set(table)
+    assert set(EXIT_CODES.values()) <= set(table)
+    assert "?" not in {row["means"] for row in table.values()}
+    shown = pace("help", "exit-codes").stdout
+    assert all(re.search(rf"^ +{code} ", shown, re.MULTILINE) for code in table)
+
+
+def refusals(tmp_path: Path) -> dict[str, tuple[int, str, tuple[str | Path, ...]]]:
+    """What goes wrong → exit code, code of the error, command."""
+    bad, conflict = tmp_path / "bad.jsonl", tmp_path / "conflict.jsonl"
+    bad.write_bytes(b"{\n")
+    conflict.write_bytes(
+        json_lines({"thread": "t", "id": "1", "user_text": "a"}, {"thread": "t", "id": "1", "user_text": "b"})
+    )
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    return {
+        "no command": (2, "usage", ("frobnicate",)),
+        "no option": (2, "usage", ("log", tmp_path, "--frob")),
+        "no argument": (2, "usage", ("context",)),
+        "no such file": (1, "FileNotFoundError", ("import", tmp_path / "none.jsonl", "--into", tmp_path / "new")),
+        "bad line": (3, "import_failed", ("import", bad, "--into", tmp_path / "new")),
+        "conflict": (4, "turn_conflict", ("import", conflict, "--into", tmp_path / "new")),
+        "no log": (7, "not_a_log", ("replay", tmp_path / "none")),
+        "not empty": (2, "invalid_input", ("demo", "--dir", tmp_path / "other")),
+        "remote": (
+            2,
+            "model_not_allowed",
+            ("import", bad, "--into", tmp_path / "n", "--model", "http://example.org/v1"),
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["no command", "no option", "no argument", "no such file", "bad line", "conflict", "no log", "not empty", "remote"],
+)
+def test_an_error_is_one_line_and_its_code(tmp_path: Path, what: str) -> None:
+    code, name, command = refusals(tmp_path)[what]
+    plain, as_json = pace(*command), pace(*command, "--json")
+    assert (plain.returncode, plain.stdout) == (code, "")
+    assert re.fullmatch(r"pace: [^\n]+\n", plain.stderr)
+    assert "Traceback" not in plain.stderr
+    told = msgspec.json.decode(as_json.stderr)
+    assert (as_json.returncode, as_json.stdout) == (code, "")
+    assert (told["error"], told["exit_code"]) == (name, code)
+    assert told["message"]
+
+
+def test_a_log_that_is_written_elsewhere_is_in_use(tmp_path: Path) -> None:
+    with Pace.open(tmp_path / "log"):
+        done = pace("import", "-", "--into", tmp_path / "log", stdin=json_lines({"thread": "t", "user_text": "a"}))
+    assert done.returncode == 6
+    assert "another process" in done.stderr
+
+
+def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    Pace.open(tmp_path / "log").close()
+    monkeypatch.setattr("pace_actors.replay.replay", interrupted)
+    assert main(["replay", str(tmp_path / "log")]) == failures.INTERRUPTED == 130
+    assert capsys.readouterr() == ("", "pace: interrupted; what was acknowledged is stored\n")
+
+
+def test_an_error_without_a_code_is_1_and_says_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    Pace.open(tmp_path / "log").close()
+    monkeypatch.setattr("pace_actors.replay.replay", broken)
+    assert main(["replay", str(tmp_path / "log")]) == 1
+    assert capsys.readouterr() == ("", "pace: ZeroDivisionError\n")
+
+
+# --- what a terminal gets ---------------------------------------------------------------------------------------------
+
+
+def test_colours_only_where_they_are_wanted(ada: Path) -> None:
+    command = ("context", ada, "kitchen", "--now", "last")
+    assert "\x1b[" not in pace(*command).stdout
+    assert "\x1b[" in pace(*command, env={"FORCE_COLOR": "1"}).stdout
+    assert "\x1b[" not in pace(*command, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_what_is_shown_fits_the_width(ada: Path, width: int) -> None:
+    for command in (("context", ada, "move", "--now", "last"), ("state", ada), ("stats", ada), ("help", "exit-codes")):
+        lines = pace(*command, env={"COLUMNS": str(width)}).stdout.splitlines()
+        assert width * 0.5 < max(map(len, lines)) <= width, command
+
+
+def test_a_terminal_without_the_characters_is_no_error(ada: Path) -> None:
+    done = pace("context", ada, "kitchen", "--now", "last", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert "Sleep well, Ada." in done.stdout
