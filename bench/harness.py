@@ -187,6 +187,22 @@ def compare(
     )
 
 
+def joined(reports: Sequence[Report], *, note: str) -> Report:
+    """Several reports of one bench as one: the first, with what the others measured behind it."""
+    names = [case.name for report in reports for case in report.measured]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two cases have one name: {names}")
+    clocks = dict.fromkeys(report.clock for report in reports)
+    return msgspec.structs.replace(
+        reports[0],
+        clock=" or ".join(clocks),
+        measured=[case for report in reports for case in report.measured],
+        compared=[compared for report in reports for compared in report.compared],
+        figures=[figure for report in reports for figure in report.figures],
+        note=note,
+    )
+
+
 def _check(cases: Sequence[Case], pairs: Sequence[Versus]) -> None:
     names = [case.name for case in cases]
     if len(set(names)) != len(names):

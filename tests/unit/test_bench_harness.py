@@ -9,7 +9,18 @@ import pytest
 
 from bench import harness
 from bench.__main__ import bench_names
-from bench.harness import Case, Figure, Options, Report, Versus, compare, interval, read_report, write_report
+from bench.harness import (
+    Case,
+    Figure,
+    Options,
+    Report,
+    Versus,
+    compare,
+    interval,
+    joined,
+    read_report,
+    write_report,
+)
 from bench.manifest import _type_among, file_system_type
 
 
@@ -92,6 +103,21 @@ def test_two_cases_of_one_name_are_refused(tmp_path: Path) -> None:
         compare("sample", [case, case], Options(data=tmp_path))
 
 
+def test_reports_of_one_bench_are_joined_in_order_unless_their_cases_share_a_name(tmp_path: Path) -> None:
+    one, _ = made(tmp_path, figures=(Figure(name="bytes", value=1, unit="B"),))
+    other = compare("sample", [Case("a", list), Case("b", list)], Options(data=tmp_path), [], cpu=True)
+    both = joined([one, other], note="together")
+    assert [case.name for case in both.measured] == [*(case.name for case in one.measured), "a", "b"]
+    assert (both.compared, both.figures, both.note, both.clock) == (
+        one.compared,
+        one.figures,
+        "together",
+        "wall or CPU",
+    )
+    with pytest.raises(ValueError, match="one name"):
+        joined([one, one], note="")
+
+
 def test_a_round_without_time_is_an_error_not_a_ratio(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="took no time"):
         compare("sample", [Case("a", list), Case("b", list)], Options(data=tmp_path), clock=lambda: 0)
@@ -154,6 +180,6 @@ def test_a_command_line_that_contradicts_itself_is_refused(argv: list[str]) -> N
 
 
 def test_tools_are_not_taken_for_benches(tmp_path: Path) -> None:
-    for name in ("harness", "manifest", "tables", "__init__", "__main__", "_shared", "append", "actors"):
+    for name in ("floors", "harness", "manifest", "tables", "__init__", "__main__", "_shared", "append", "actors"):
         (tmp_path / f"{name}.py").touch()
     assert bench_names(tmp_path) == ["actors", "append"]
