@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pace_actors.domain.text import repair
+from pace_actors.domain.text import collapse, repair
 from pace_actors.domain.wrappers import NO_JSON, json_within
 
 _THOUGHT = re.compile(
@@ -36,7 +36,7 @@ def clean(raw: str) -> str:
     'The user is Ann.\nShe sails.'
     """
     for _ in range(_ROUNDS):
-        cleaned = _lines(_CONTROL_TOKEN.sub("", _field(_without_fences(_without_thoughts(raw)))))
+        cleaned = tidy(_CONTROL_TOKEN.sub("", _field(_without_fences(_without_thoughts(raw)))))
         if cleaned == raw:
             break
         raw = cleaned
@@ -93,6 +93,7 @@ def _words_of(value: Any) -> str | None:
     return None
 
 
-def _lines(text: str) -> str:
-    lines = (" ".join(line.split()) for line in text.splitlines())
+def tidy(text: str) -> str:
+    """Text without blank lines and runs of blanks."""
+    lines = (collapse(line) for line in text.splitlines())
     return "\n".join(line for line in lines if line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pace_actors.domain.sentences import sentence_ends
+from pace_actors.domain.sentences import ends_like_a_sentence, sentence_ends
 from pace_actors.domain.text import collapse, word_end
 from pace_actors.values import Action
 
@@ -33,7 +33,10 @@ def cut_at_sentence(text: str, chars: int, mark: str) -> str:
     if room <= 0:
         return mark[: max(chars, 0)]
     head = text[: room + 1]
-    ends = [end for end in sentence_ends(head) if end <= room and end < len(head)]
+    ends = sentence_ends(head)[:-1]
+    words = len(head.rstrip())
+    if words < len(head) and ends_like_a_sentence(head):
+        ends = (*ends, words)
     return text[: ends[-1] if ends else word_end(text, room)] + mark
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pace_actors.domain.cleaning import clean
+from pace_actors.domain.cleaning import clean, tidy
 from pace_actors.domain.extracts import action_line, line_of
 from pace_actors.domain.judge import Findings, judge
 from pace_actors.domain.redaction import RedactionPolicy, redact
@@ -33,7 +33,6 @@ _EVENT_TEXT_BYTES_MAX = 4 * 1024 * 1024 - 128 * 1024
 ActionGiven = Mapping[str, Any] | Action
 
 _FIELDS = ("name", "arguments", "outcome")
-_NOTHING_FOUND = Findings(blank=False, error_text=False, refusal=False, echo=False)
 
 
 def prepare_turn(
@@ -119,10 +118,12 @@ def prepare_answer(  # noqa: PLR0913 - one argument for each thing that an answe
     raw, said, named = (repair(words)[0] for words in (given[: 2 * ANSWER_BYTES_MAX], detail[:4000], model[:4000]))
     (raw, said, named), masked = redact((raw, said, named), policy)
     raw = cut_to_bytes(raw, ANSWER_BYTES_MAX)
-    cleaned = clean(raw)
-    findings = judge(cleaned) if text is not None else _NOTHING_FOUND
-    if by == "extractive":
-        findings = Findings(blank=findings.blank, error_text=False, refusal=False, echo=False)
+    if by == "extractive":  # made of what was said, also where that looks like a thought or an error
+        cleaned = tidy(raw)
+        findings = Findings(blank=text is not None and not cleaned)
+    else:
+        cleaned = clean(raw)
+        findings = judge(cleaned) if text is not None else Findings()
     return AnswerArrived(
         at=at,
         session=session,

@@ -32,14 +32,18 @@ class Shape(NamedTuple):
     """Empty: told by the group `word`."""
     pattern: re.Pattern[str]
     holds: look.Look
+    needs: tuple[str, ...] = ()
+    """Without one of these in the folded text the pattern cannot match, and is not tried."""
     joins: bool = False
     """Whether it is also looked for where two fields meet."""
 
 
 def spans_in(text: str) -> Iterator[Span]:
     """Every secret in `text`, in no order, perhaps overlapping."""
+    folded = text.casefold()
     for shape in SHAPES:
-        yield from _found(shape, text)
+        if not shape.needs or any(need in folded for need in shape.needs):
+            yield from _found(shape, text)
     yield from _pem_spans(text)
 
 
@@ -126,33 +130,45 @@ _SAID = rf"""(?ix)
     (?: \s{{1,2}}(?:for|to|of|on)(?:\s{{1,2}}[\w.'’-]{{1,30}}){{1,4}}? )?
     (?: \s{{0,2}}(?:\bis|\bwas|\bwill\sbe|\bbecame)\b (?:\s{{1,2}}(?:now|currently|still|just|called|this))? \s{{0,2}}:?
       | \s{{1,2}}to\b (?=\s{{1,2}}["'“‘«„`]) ) \s{{1,2}} {_SAID_VALUE}"""
-_SAID_ELSEWHERE = rf"""(?ix)
-    (?: contraseña | clave | mot\sde\spasse | passwort | kennwort | senha | parola | wachtwoord | hasło | пароль
-     | şifre )
+_ELSEWHERE = (
+    *("contraseña", "clave", "mot de passe", "passwort", "kennwort", "senha", "parola", "wachtwoord", "hasło"),
+    *("пароль", "şifre"),
+)
+_SAID_ELSEWHERE = rf"""(?ix) (?: {"|".join(map(re.escape, _ELSEWHERE))} )
     (?: \s{{1,2}}(?:es|est|ist|lautet|é|è|is|to|jest|это)\s{{1,2}} | \s{{0,2}}[:=–—-]\s{{0,2}} ) {_SAID_VALUE}"""
-_SAID_IN_ASIA = r"""(?x)
-    (?: パスワード | 暗証番号 | 密码 | 密碼 | 口令 | 비밀번호 | 비번 | 암호 )
-    \s{0,2} (?:は|が|是|為|为|:|：|=|는|은) \s{0,2}
-    (?P<quote>["'“「『])? (?P<secret> [\x21\x23-\x26\x28-\x7e]{4,200}+ )"""
+_IN_ASIA = ("パスワード", "暗証番号", "密码", "密碼", "口令", "비밀번호", "비번", "암호")
+_SAID_IN_ASIA = rf"""(?x) (?: {"|".join(_IN_ASIA)} )
+    \s{{0,2}} (?:は|が|是|為|为|:|：|=|는|은) \s{{0,2}}
+    (?P<quote>["'“「『])? (?P<secret> [\x21\x23-\x26\x28-\x7e]{{4,200}}+ )"""
 _JWT = r"(?<![\w-])(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3})"
 _URL_LOGIN = r"://[^\s/:@\"'<>]{0,128}:(?P<secret>[^\s/@\"'<>]{1,256}+)@"
 _CURL_LOGIN = r"\s(?:-u|--user)[ =]{1,3}[\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{4,256}+)"
 _CARD = r"(?<![\w.,/-])(?<!\d )(?P<secret>\d(?:[ -]?\d){12,18})(?![ -]?\d|\w)"
 
-ASSIGNMENT = Shape("", re.compile(_ASSIGNMENT), look.assigned)
+_ASSIGNED = (
+    *("pass", "pw", "psw", "pssw", "pasw", "secret", "token", "bearer", "credential", "key"),
+    *("identified", "salt", "nonce", "auth"),
+)
+ASSIGNMENT = Shape("", re.compile(_ASSIGNMENT), look.assigned, _ASSIGNED)
+_LONG_WORD = r"(?=[\w.:|+/=$%!-]{15})"
 SHAPES: tuple[Shape, ...] = (
     ASSIGNMENT,
-    Shape("key", re.compile(rf"(?x) (?<![A-Za-z0-9_]) (?P<secret> {_PROVIDER_KEYS} )"), look.with_digit, joins=True),
-    Shape("token", re.compile(_JWT), look.always, joins=True),
-    Shape("token", re.compile(r"(?i)\bbearer[ \t]{1,4}(?P<secret>[\w.~+/=-]{16,}+)"), look.with_digit),
-    Shape("token", re.compile(_AUTHORIZATION), look.with_digit),
-    Shape("password", re.compile(_URL_LOGIN), look.login),
-    Shape("password", re.compile(_CURL_LOGIN), look.login),
+    Shape(
+        "key",
+        re.compile(rf"(?x) (?<![A-Za-z0-9_]) {_LONG_WORD} (?P<secret> {_PROVIDER_KEYS} )"),
+        look.with_digit,
+        joins=True,
+    ),
+    Shape("token", re.compile(_JWT), look.always, ("eyj",), joins=True),
+    Shape("token", re.compile(r"(?i)\bbearer[ \t]{1,4}(?P<secret>[\w.~+/=-]{16,}+)"), look.with_digit, ("bearer",)),
+    Shape("token", re.compile(_AUTHORIZATION), look.with_digit, ("authorization",)),
+    Shape("password", re.compile(_URL_LOGIN), look.login, ("://",)),
+    Shape("password", re.compile(_CURL_LOGIN), look.login, ("-u",)),
     Shape("card", re.compile(_CARD), look.card, joins=True),
-    Shape("password", re.compile(_OPTION), look.optioned),
-    Shape("password", re.compile(_SAID), look.said),
-    Shape("password", re.compile(_SAID_ELSEWHERE), look.said_plainly),
-    Shape("password", re.compile(_SAID_IN_ASIA), look.always),
+    Shape("password", re.compile(_OPTION), look.optioned, ("--", " -")),
+    Shape("password", re.compile(_SAID), look.said, ("pass", "pwd", "pin", "key", "token", "secret")),
+    Shape("password", re.compile(_SAID_ELSEWHERE), look.said_plainly, _ELSEWHERE),
+    Shape("password", re.compile(_SAID_IN_ASIA), look.always, _IN_ASIA),
 )
 _NAME_END = " \t\n\r:=?"
 _NAME = re.compile(rf"(?ix) {_WORD} [{_NAME_END}]{{0,3}} \Z")

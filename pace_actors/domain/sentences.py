@@ -18,12 +18,27 @@ import sentencex
 SPLITTER = f"sentencex/{version('sentencex')}"
 
 _PIECE_CHARS = 1500
+_TAIL_CHARS = 100
 _BREAK = re.compile(r"\n(?=[ \t]{0,8}(?:\n|[-*•·–+#>]|\d{1,3}[.)]))")
 """A line break that ends a sentence by itself: before a blank line, a list item, a heading, a quote."""
 _CLOSED = regex.compile(r"[.!?…。！？．｡؟۔।॥։።၊။]['\"”’»›」』）)\]*_]{0,4}\Z")
-_ITEM_MARK = re.compile(r"(?:^|\s)(?:\(?\d{1,3}[.)]|[a-zA-Z][.)])\Z")
+_ITEM_MARK = re.compile(r"\s*(?:[-*•·–+#>]\s*)?(?:\(?(?:\d{1,3}|[a-zA-Z])[.)])?\s*\Z")
 _FALLBACK = re.compile(r"[.!?]+(?=\s)|[。！？]+")
-_SCRIPTS = (("ja", regex.compile(r"[\p{Hiragana}\p{Katakana}]")), ("zh", regex.compile(r"\p{Han}")))
+_SCRIPTS = (
+    ("ja", regex.compile(r"[\p{Hiragana}\p{Katakana}]")),
+    ("zh", regex.compile(r"\p{Han}")),
+    ("ru", regex.compile(r"\p{Cyrillic}{3}")),
+    ("el", regex.compile(r"\p{Greek}{3}")),
+    (
+        "de",
+        re.compile(
+            r"\b(?:der|die|das|und|ist|nicht|ein|eine|mit|für|wird)\b(?:.{0,80}\b(?:der|die|das|und|ist|nicht)\b){2}"
+        ),
+    ),
+    ("es", re.compile(r"\b(?:el|la|los|las|una|y|que|del|con)\b(?:.{0,80}\b(?:el|la|los|las|del|que|y)\b){2}")),
+)
+"""Rules differ little; those of English serve where none of these is recognised."""
+_SCRIPT_CHARS = 2000
 
 
 def sentence_ends(text: str) -> tuple[int, ...]:
@@ -50,8 +65,8 @@ def sentence_ends(text: str) -> tuple[int, ...]:
 
 def ends_like_a_sentence(text: str) -> bool:
     """Whether the last sentence is whole: it ends with a full stop or its like, and is not just a list's number."""
-    tail = text[-40:].rstrip()
-    return bool(_CLOSED.search(tail)) and not _ITEM_MARK.search(tail)
+    line = text.rstrip()[-_TAIL_CHARS:].rpartition("\n")[2]
+    return bool(_CLOSED.search(line)) and not _ITEM_MARK.match(line)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int, bool]]:
@@ -69,19 +84,23 @@ def _pieces(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def _ends_within(text: str, start: int, end: int, language: str) -> Iterator[int]:
-    piece = text[start:end]
-    at = 0
-    for part in _segments(piece, language):
-        words = part.rstrip()
-        if words:
-            yield start + at + len(words)
+    """Ends of sentences in one piece; the number before an item of a list is no sentence."""
+    at = last = start
+    for part in _segments(text[start:end], language):
+        words_end = at + len(part.rstrip())
         at += len(part)
+        if words_end > last and (at >= end or not _ITEM_MARK.match(text[last:words_end])):
+            last = words_end
+            yield words_end
 
 
 def _segments(piece: str, language: str) -> list[str]:
     if not piece.strip():
         return []
-    parts = cast("list[str]", sentencex.segment(language, piece))
+    try:
+        parts = cast("list[str]", sentencex.segment(language, piece))
+    except UnicodeEncodeError:  # half a surrogate pair; texts from the log hold none
+        return _plain_segments(piece)
     return parts if "".join(parts) == piece else _plain_segments(piece)
 
 
@@ -91,4 +110,4 @@ def _plain_segments(piece: str) -> list[str]:
 
 
 def _language(text: str) -> str:
-    return next((language for language, script in _SCRIPTS if script.search(text, 0, 20_000)), "en")
+    return next((language for language, script in _SCRIPTS if script.search(text, 0, _SCRIPT_CHARS)), "en")

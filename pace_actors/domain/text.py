@@ -6,6 +6,7 @@ Cutting never goes through a grapheme (Unicode UAX 29), so a family emoji or a l
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import takewhile
 
 import regex
@@ -53,10 +54,12 @@ def collapse(text: str) -> str:
     return " ".join(text.split())
 
 
-def grapheme_ends(text: str, limit: int) -> list[int]:
+def grapheme_ends(text: str, limit: int) -> Sequence[int]:
     """Offsets up to `limit` at which a grapheme of `text` ends, ascending."""
-    window = _FLAG.sub("x\u0301", text[: limit + 1])
-    ends = (match.end() for match in _GRAPHEME.finditer(window))
+    window = text[: limit + 1]
+    if window.isascii() and "\r\n" not in window:
+        return range(1, min(limit, len(text)) + 1)
+    ends = (match.end() for match in _GRAPHEME.finditer(_FLAG.sub("x\u0301", window)))
     return list(takewhile(lambda end: end <= limit, ends))
 
 
@@ -65,6 +68,9 @@ def word_end(text: str, limit: int) -> int:
 
     A word ends before white space, beside a character of a script that writes without blanks, and at the end of the
     text. When the first word alone is longer, the last grapheme end is taken.
+
+    >>> word_end("one two three", 9), word_end("extraordinary", 5), word_end("日本語", 2)
+    (7, 5, 2)
     """
     if limit <= 0:
         return 0
@@ -72,8 +78,11 @@ def word_end(text: str, limit: int) -> int:
         return len(text.rstrip())
     ends = grapheme_ends(text, limit)
     for end in reversed(ends):
-        if text[end].isspace() and not text[end - 1].isspace():
-            return end
-        if not text[end - 1].isspace() and (_UNSPACED.match(text[end - 1]) or _UNSPACED.match(text[end])):
+        last, following = text[end - 1], text[end]
+        if not last.isspace() and (following.isspace() or _unspaced(last) or _unspaced(following)):
             return end
     return len(text[: ends[-1]].rstrip()) if ends else 0
+
+
+def _unspaced(char: str) -> bool:
+    return not char.isascii() and _UNSPACED.match(char) is not None
