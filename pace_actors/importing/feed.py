@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pace_actors.domain.state import EMPTY
-from pace_actors.errors import Erased, ImportFailed, InvalidInput, InvalidSetting, OutcomeUnknown, PaceError
+from pace_actors.errors import Erased, ImportFailed, InvalidInput, OutcomeUnknown, PaceError
 from pace_actors.events import REGISTRY
 from pace_actors.importing.lines import Line, ResetLine, SettingsLine, TurnLine
 from pace_actors.messages import Recorded
 from pace_actors.pace import Pace
-from pace_actors.settings import changed
 from pace_actors.thread import Thread
 from pace_actors.values import ThreadKey
 
@@ -143,12 +141,6 @@ class Importer:
             if held.reset is None:
                 held.reset, held.reset_at = line, at
         elif isinstance(line.said, SettingsLine):
-            try:
-                changed(EMPTY.settings, line.said.changes)
-            except InvalidSetting as error:
-                raise line.failed(str(error)) from error
-            if line.said.changes.get("resume") == "never":
-                raise line.failed("a thread with resume=never is not kept in the log, so nothing can be imported to it")
             held.changes.update(line.said.changes)
             held.settings, held.settings_at = line, at
 

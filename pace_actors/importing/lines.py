@@ -13,6 +13,7 @@ import msgspec
 
 from pace_actors.domain.redaction import redact
 from pace_actors.errors import ImportFailed, InvalidInput
+from pace_actors.settings import ThreadSettings, changed
 from pace_actors.values import DEFAULT_USER, ThreadKey, check_id
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
@@ -105,6 +106,8 @@ def read_lines(source: Source, *, user: str = DEFAULT_USER, thread: str = "") ->
                 check_turn(said)
                 ordinals[key] = ordinals.get(key, 0) + 1
                 turn_id = said.id if said.id is not None else made_id(source.name, key, ordinals[key], said)
+            elif isinstance(said, SettingsLine):
+                check_settings(said)
         except (msgspec.MsgspecError, InvalidInput, ValueError, RecursionError) as error:
             raise _failed(source.name, number, _reason(error)) from error
         yield Line(file=source.name, number=number, key=key, said=said, turn_id=turn_id, bytes=len(raw))
@@ -120,6 +123,13 @@ def check_turn(said: TurnLine) -> None:
         raise InvalidInput(f"a turn has at most {ACTIONS_MAX} actions, not {len(said.actions)}", what="actions")
     if not all(action.name.strip() for action in said.actions):
         raise InvalidInput("an action has a name", what="actions")
+
+
+def check_settings(said: SettingsLine) -> None:
+    """What would be refused later. Raises `InvalidInput`."""
+    changed(ThreadSettings(), said.changes)
+    if said.changes.get("resume") == "never":
+        raise InvalidInput("resume=never keeps nothing in the log, so nothing can be imported to it", what="resume")
 
 
 def made_id(file: str, key: ThreadKey, ordinal: int, said: TurnLine) -> str:

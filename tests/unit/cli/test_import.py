@@ -1,0 +1,299 @@
+"""`pace import`: each turn once, resets and settings where they stood, and an error that names its line."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pace_actors import Pace
+from pace_actors import messages as m
+from pace_actors.errors import AppendFailed, ImportFailed, TurnConflict
+from pace_actors.importing import Importer, Source, Tally, read_lines
+from pace_actors.importing.feed import IN_FLIGHT_MAX
+from pace_actors.replay import replay
+from tests.support.cli import json_lines, pace, pace_json
+from tests.unit.cli.conftest import CONVERSATION
+
+
+def line(number: int, **more: Any) -> dict[str, Any]:
+    at = f"2026-03-02T08:{number:02d}:00Z"
+    return {"thread": "t", "id": f"id-{number}", "at": at, "user_text": f"turn {number}", **more}
+
+
+RESET = {"kind": "reset", "thread": "t"}
+
+
+def fed(pace: Pace, content: bytes, *, name: str = "file", finish: bool = True, steady: bool = False) -> Tally:
+    """Import a file into an open Pace."""
+    importer = Importer(pace, steady=steady)
+    from io import BytesIO
+
+    importer.feed(read_lines(Source(name=name, stream=BytesIO(content))))
+    if finish:
+        importer.finish()
+    return importer.tally
+
+
+def sessions(pace: Pace, thread: str = "t") -> list[tuple[int, int]]:
+    """Turn and session of each turn in the log."""
+    key = pace.thread(thread).key
+    from pace_actors.events import REGISTRY
+
+    return [
+        (decided.turn, decided.session)
+        for event in pace.log.read(key.stream)
+        if event.type == "TurnRecorded"
+        for decided in [REGISTRY.decode(event)]
+    ]
+
+
+# --- once -------------------------------------------------------------------------------------------------------------
+
+
+def test_importing_again_stores_nothing(ada: Path, tmp_path: Path) -> None:
+    place = tmp_path / "again"
+    shutil.copytree(ada, place)
+    before = pace_json("replay", place)
+    told = pace_json("import", CONVERSATION, "--into", place)
+    assert (told["turns"], told["known"], told["resets"], told["settings"]) == (0, 74, 0, 0)
+    after = pace_json("replay", place)
+    assert (after["head"], after["hash"]) == (before["head"], before["hash"])
+
+
+def test_stdin_and_gz_are_the_same_conversation(ada: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(CONVERSATION.read_bytes()))
+    pace_json("import", packed, "--into", tmp_path / "1", "--steady")
+    pace_json("import", "-", "--into", tmp_path / "2", "--steady", stdin=CONVERSATION.read_bytes())
+    hashes = {pace_json("replay", place)["hash"] for place in (ada, tmp_path / "1", tmp_path / "2")}
+    assert len(hashes) == 1
+
+
+def test_a_turn_without_an_id_is_known_by_content_and_place(tmp_path: Path) -> None:
+    """Twice the same words are two turns; the same file, moved, packed or grown, is the same turns."""
+    words = json_lines(*({"thread": "t", "at": "2026-03-02T08:00:00Z", "user_text": "ok"} for _ in range(2)))
+    more = json_lines({"thread": "t", "at": "2026-03-02T08:01:00Z", "user_text": "more"})
+    with Pace.open(tmp_path / "log") as running:
+        assert fed(running, words, name="here/a.jsonl").turns == 2
+        assert fed(running, words, name="there/a.jsonl").known == 2
+        grown = fed(running, gzip.compress(words + more), name="a.jsonl.gz")
+        assert (grown.turns, grown.known) == (1, 2)
+        assert fed(running, words, name="b.jsonl").turns == 2
+
+
+def test_the_id_of_a_secret_says_nothing_about_it() -> None:
+    def ids(text: str) -> list[str]:
+        from io import BytesIO
+
+        content = json_lines({"thread": "t", "user_text": text})
+        return [each.turn_id for each in read_lines(Source(name="a", stream=BytesIO(content)))]
+
+    assert ids("my password is tulip4471harbour") == ids("my password is other5582window")
+    assert ids("my name is Ann") != ids("my name is Bob")
+
+
+def test_an_erased_turn_stays_erased_and_does_not_stop_the_rest(tmp_path: Path) -> None:
+    with Pace.open(tmp_path / "log") as running:
+        fed(running, json_lines(line(1), line(2)))
+        key = running.thread("t").key
+        running._core.engine.ask(key, m.EraseThread(at=1)).wait(10)
+        tally = fed(running, json_lines(line(1), line(2), line(3)))
+    assert (tally.erased, tally.turns) == (2, 1)
+
+
+# --- resets and settings ----------------------------------------------------------------------------------------------
+
+
+def test_a_reset_between_two_turns_is_applied_once(tmp_path: Path) -> None:
+    content = json_lines(line(1), RESET, RESET, line(2), line(3))
+    with Pace.open(tmp_path / "log") as running:
+        assert fed(running, content).resets == 1
+        assert sessions(running) == [(1, 1), (2, 2), (3, 2)]
+        head = running.log.head()
+        assert fed(running, content).resets == 0
+        assert running.log.head() == head
+
+
+def test_a_reset_at_the_end_counts_only_if_nothing_overtook_it(tmp_path: Path) -> None:
+    content = json_lines(line(1), line(2), RESET)
+    with Pace.open(tmp_path / "log") as running:
+        assert fed(running, content, finish=False).resets == 0
+        assert fed(running, content).resets == 1
+        assert fed(running, content).resets == 0
+        fed(running, json_lines(line(3)))
+        assert fed(running, content).resets == 0
+        assert sessions(running) == [(1, 1), (2, 1), (3, 2)]
+
+
+def test_a_reset_behind_the_last_line_of_a_file_waits_for_the_next_file(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    first.write_bytes(json_lines(line(1), RESET))
+    second.write_bytes(json_lines(line(2)))
+    told = pace_json("import", first, second, "--into", tmp_path / "log")
+    assert (told["turns"], told["resets"]) == (2, 1)
+    assert pace_json("import", first, second, "--into", tmp_path / "log")["resets"] == 0
+
+
+def test_a_reset_alone_means_nothing(tmp_path: Path) -> None:
+    with Pace.open(tmp_path / "log") as running:
+        fed(running, json_lines(line(1)))
+        assert fed(running, json_lines(RESET)).resets == 0
+
+
+def test_settings_hold_from_where_they_stand_and_end_no_session(tmp_path: Path) -> None:
+    """Their time is that of the turn before, not of the import: else silence would seem to have ended the session."""
+    change = {"kind": "settings", "thread": "t", "changes": {"window": 2}}
+    content = json_lines(line(1), line(2), line(3), change, line(4))
+    with Pace.open(tmp_path / "log") as running:
+        assert fed(running, content).settings == 1
+        assert sessions(running) == [(1, 1), (2, 1), (3, 1), (4, 1)]
+        assert running.thread("t").settings().window == 2
+        running.thread("t").settings(window=7)
+        fed(running, json_lines(line(5)))
+        assert fed(running, content).settings == 0
+        assert running.thread("t").settings().window == 7
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (b'{"thread": "t", "user_text": "a"', "truncated"),
+        (b'{"thread": "t", "user_txt": "a"}', "user_txt"),
+        (b'{"thread": "t", "user_text": 5}', "user_text"),
+        (b'{"thread": "t", "kind": "tern"}', "tern"),
+        (b'{"thread": "t"}', "user_text, assistant_text or actions"),
+        (b'{"user_text": "a"}', "--thread"),
+        (b'{"thread": "", "user_text": "a"}', "thread"),
+        (b'{"thread": "t", "id": "", "user_text": "a"}', "id"),
+        (b'{"thread": "t", "at": "yesterday", "user_text": "a"}', "at"),
+        (b'{"thread": "t", "actions": [{"name": " "}]}', "name"),
+        (b'{"thread": "t", "kind": "settings", "changes": {"window": 99}}', "window"),
+        (b'{"thread": "t", "kind": "settings", "changes": {"resume": "never"}}', "resume=never"),
+        (b'{"thread": "t", "actions": [{"name": "a", "outcome": ' + b"[" * 100_000, "deep"),
+        (b"\xff\xfe", "malformed"),
+        (b"x" * 20_000_000, "longer"),
+        (b'{"thread": "t", "user_text": "' + b"x" * 1_100_000 + b'"}', "bytes"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_bad_line_is_named_what_is_before_it_is_stored_and_nothing_behind(
+    tmp_path: Path, bad: bytes, reason: str
+) -> None:
+    content = json_lines(line(1), line(2)) + b"\n" + bad + b"\n" + json_lines(line(3))
+    with Pace.open(tmp_path / "log") as running:
+        with pytest.raises(ImportFailed) as failed:
+            fed(running, content)
+        assert (failed.value.fields["file"], failed.value.fields["line"]) == ("file", 4)
+        assert reason in str(failed.value)
+        running.log.flush()
+        assert sessions(running) == [(1, 1), (2, 1)]
+
+
+def test_a_file_cut_short_in_its_packing_is_named(tmp_path: Path) -> None:
+    packed = gzip.compress(json_lines(*(line(number) for number in range(50))))
+    with Pace.open(tmp_path / "log") as running, pytest.raises(ImportFailed, match="cannot be unpacked"):
+        fed(running, packed[:-20], name="file.gz")
+
+
+def test_other_content_under_a_known_id_names_the_line(tmp_path: Path) -> None:
+    content = json_lines(line(1), line(2), line(1, user_text="something else"))
+    with Pace.open(tmp_path / "log") as running, pytest.raises(TurnConflict, match=r"file, line 3: .*id-1"):
+        fed(running, content)
+
+
+def test_a_turn_that_the_log_did_not_take_names_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concurrent.futures import Future
+
+    from pace_actors.thread import Thread
+
+    def refused(*_: Any, **__: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(AppendFailed("the disk is full", turn_id="id-1", cause="disk_full"))
+        return future
+
+    monkeypatch.setattr(Thread, "record_nowait", refused)
+    with Pace.open(tmp_path / "log") as running, pytest.raises(AppendFailed, match=r"file, line 1: the disk") as failed:
+        fed(running, json_lines(line(1)))
+    assert failed.value.fields == {"turn_id": "id-1", "cause": "disk_full", "file": "file", "line": 1}
+
+
+def test_only_so_many_turns_are_on_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is durable before it is waited for: the reader is never further ahead than the bound."""
+    from pace_actors.thread import Thread
+
+    sent: list[Any] = []
+    ahead: list[int] = []
+    record = Thread.record_nowait
+
+    def counted(self: Thread, *texts: str, **more: Any) -> Any:
+        future = record(self, *texts, **more)
+        sent.append(future)
+        future.add_done_callback(lambda _: None)
+        return future
+
+    monkeypatch.setattr(Thread, "record_nowait", counted)
+    settled = Importer._settle
+
+    def watched(self: Importer, one: Any) -> None:
+        ahead.append(len(self._sent) + 1)
+        settled(self, one)
+
+    monkeypatch.setattr(Importer, "_settle", watched)
+    content = json_lines(*({**line(n % 60), "id": str(n), "thread": str(n % 5)} for n in range(2 * IN_FLIGHT_MAX)))
+    with Pace.open(tmp_path / "log") as running:
+        assert fed(running, content).turns == len(sent) == 2 * IN_FLIGHT_MAX
+    assert max(ahead) == IN_FLIGHT_MAX
+
+
+# --- any conversation, cut anywhere -----------------------------------------------------------------------------------
+
+KINDS = st.sampled_from(["turn", "turn", "turn", "turn", "reset", "window", "idle"])
+
+
+@settings(max_examples=15)
+@given(kinds=st.lists(st.tuples(KINDS, st.sampled_from("ab")), min_size=1, max_size=24), cut=st.integers(0, 24))
+def test_an_import_that_was_cut_and_begun_again_ends_in_the_same_state(
+    tmp_path_factory: pytest.TempPathFactory, kinds: list[tuple[str, str]], cut: int
+) -> None:
+    lines: list[dict[str, Any]] = []
+    minute = 0
+    for number, (kind, thread) in enumerate(kinds):
+        minute += 30 if kind == "idle" else 1
+        at = f"2026-03-02T{minute // 60:02d}:{minute % 60:02d}:00Z"
+        if kind == "reset":
+            lines.append({"kind": "reset", "thread": thread})
+        elif kind == "window":
+            lines.append({"kind": "settings", "thread": thread, "changes": {"window": 1 + number % 8}})
+        else:
+            lines.append({"thread": thread, "id": str(number), "at": at, "user_text": f"turn {number} of {thread}."})
+    place = tmp_path_factory.mktemp("cut")
+    with Pace.open(place / "whole") as whole:
+        fed(whole, json_lines(*lines), steady=True)
+        wanted = whole.state_hash()
+        head = whole.log.head()
+    with Pace.open(place / "cut") as running:
+        fed(running, json_lines(*lines[:cut]), steady=True, finish=False)
+    with Pace.open(place / "cut") as running:
+        fed(running, json_lines(*lines), steady=True)
+        assert running.state_hash() == replay(running.log).hash == wanted
+        assert running.log.head() == head
+        fed(running, json_lines(*lines), steady=True)
+        assert running.log.head() == head
+    shutil.rmtree(place)
+
+
+def test_defaults_for_user_and_thread(tmp_path: Path) -> None:
+    content = json_lines({"user_text": "a"}, {"user": "ben", "user_text": "b"}, {"thread": "u", "user_text": "c"})
+    told = pace("import", "-", "--into", tmp_path / "log", "--user", "ada", "--thread", "t", stdin=content)
+    assert told.stdout.startswith("3 turns stored, 0 known already\n")
+    names = {(each["user"], each["thread"]) for each in pace_json("state", tmp_path / "log")["threads"]}
+    assert names == {("ada", "t"), ("ben", "t"), ("ada", "u")}

@@ -1,0 +1,1 @@
+"""Rebuilding from the log alone."""
