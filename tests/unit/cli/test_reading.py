@@ -43,10 +43,10 @@ def test_context_is_the_one_that_a_running_pace_gives(tmp_path: Path) -> None:
 def test_context_shows_each_section_with_its_size(ada: Path) -> None:
     done = pace("context", ada, "move", "--now", "last", "--text", "When does the van come?")
     assert done.returncode == 0
-    assert re.search(r"summary of turns 1–20, version 1\.\d+ +\d+ characters", done.stdout)
+    assert re.search(r"summary of turns 1–20, version 1\.\d+ +[\d,]+ characters", done.stdout)
     assert re.search(r"turn 24, word for word +\d+ characters", done.stdout)
     assert re.search(r"the current request +23 characters", done.stdout)
-    assert re.search(r"\d+ of 8,000 characters · session 1 · stream version \d+", done.stdout)
+    assert re.search(r"[\d,]+ of 8,000 characters · session 1 · stream version \d+", done.stdout)
     assert "turns 1–20 summarised │ 21–24 word for word" in done.stdout
 
 
