@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eventlog import Appended, EventLogError
+from eventlog import OutcomeUnknown as LogOutcomeUnknown
+from pace_actors.errors import AppendFailed, OutcomeUnknown, PaceError
 from pace_actors.messages import Message
 from pace_actors.runtime.port import Reply
 
@@ -42,6 +44,16 @@ class Undurable:
         """Tell everybody who waits why."""
         for reply in self.replies:
             reply.fail(error)
+
+
+def not_stored(turn_id: str, error: EventLogError) -> PaceError:
+    """What a caller is told whose append failed."""
+    unknown = isinstance(error, LogOutcomeUnknown)
+    kind: type[PaceError] = OutcomeUnknown if unknown else AppendFailed
+    words = "it is not known whether this was stored" if unknown else "this was not stored"
+    told = kind(f"{words}: {error} Retry with the same turn id", turn_id=turn_id, cause=error.code)
+    told.__cause__ = error
+    return told
 
 
 class Appends:

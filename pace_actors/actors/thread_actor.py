@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eventlog import Appended, AscendingKey, EventLogError, KeyReused, WrongExpectedVersion
-from eventlog import OutcomeUnknown as LogOutcomeUnknown
 from pace_actors import messages as m
-from pace_actors.actors.appends import Appends, Undurable
+from pace_actors.actors.appends import Appends, Undurable, not_stored
 from pace_actors.actors.services import Services
 from pace_actors.domain.fold import batches, thread_from, turns_within
 from pace_actors.domain.moments import moment
@@ -24,7 +23,7 @@ from pace_actors.domain.thread import (
     live_turn,
     wait_s,
 )
-from pace_actors.errors import AppendFailed, Erased, OutcomeUnknown, PaceClosed, PaceError, ResumeFixed, TurnConflict
+from pace_actors.errors import Erased, PaceClosed, PaceError, ResumeFixed, TurnConflict
 from pace_actors.events import (
     AnswerArrived,
     ClockRead,
@@ -75,10 +74,14 @@ class ThreadActor:
     def failed(self, error: BaseException) -> None:  # noqa: ARG002 - the port gives it
         """What is under way still ends, and its callers get its outcome; nothing is decided until then."""
         self._appends.doubt()
+        if self._held:
+            self._me.tell(m.ViewThread())  # nobody looks: what is held is handled before it
 
     def stop(self) -> None:
         """Cancel the timers; end what was held."""
-        self._fail_held(PaceClosed("the thread has stopped; nothing was written"))
+        for _, reply in self._held:
+            if reply is not None:
+                reply.fail(PaceClosed("the thread has stopped; nothing was written"))
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -87,8 +90,9 @@ class ThreadActor:
         """Handle one message; keep it for later while the state is in doubt."""
         if isinstance(message, m.AppendEnded):
             self._append_ended(message)
-        elif self._appends.in_doubt:
+        elif self._appends.in_doubt or self._held:
             self._held.append((message, reply))
+            self._drain()
         else:
             self._handle(message, reply)
 
@@ -200,12 +204,12 @@ class ThreadActor:
                 stored=self._ahead.settings.resume,
                 asked=settings.resume,
             )
-        self._overrides_hold = False
         if settings == self._ahead.settings:
             _give(reply, m.Done(changed=False, stream_version=self._ahead.version))
         else:
             at = moment(message.at, base.zone)
             self._command(message, SettingsChanged(at=at, settings=settings), reply)
+        self._overrides_hold = False
 
     def _withdraw(self, message: m.WithdrawTurns, reply: Reply | None) -> None:
         state = self._ahead
@@ -282,10 +286,10 @@ class ThreadActor:
     def _write_overrides(self, at: int) -> None:
         """Settings given at open are written before the thread's next write."""
         settings = self._effective_settings()
-        self._overrides_hold = False
         if settings != self._ahead.settings:
             heard = SettingsChanged(at=at, settings=settings)
             self._append(m.ChangeSettings(at=at, changes={}), heard, decide(self._ahead, heard), _done, None)
+        self._overrides_hold = False
 
     def _append(
         self,
@@ -322,8 +326,7 @@ class ThreadActor:
             )
         except EventLogError as error:
             self._appends.refused(entry)
-            self._fail([entry], error)
-            raise
+            raise not_stored(turn_id, error) from error
         self._ahead = after
         self._arm()
 
@@ -352,38 +355,26 @@ class ThreadActor:
                 again = [(entry.message, reply) for entry in failed for reply in entry.replies or (None,)]
                 self._held.extendleft(reversed(again))
             else:
-                self._fail(failed, cause)
-        try:
-            self.start(self._me)
-            while self._held and not self._appends.in_doubt:
-                self._handle_held(*self._held.popleft())
-        except BaseException as error:
-            self._fail_held(error)
-            raise
+                for entry in failed:
+                    entry.fail(not_stored(entry.turn_id, cause))
+        self.start(self._me)
+        self._drain()
+
+    def _drain(self) -> None:
+        while self._held and not self._appends.in_doubt:
+            self._handle_held(*self._held.popleft())
 
     def _handle_held(self, message: m.Message, reply: Reply | None) -> None:
         try:
             self._handle(message, reply)
+        except PaceError as refused:
+            if reply is not None:
+                reply.fail(refused)
+            self._arm()  # a timer that was refused is set again
         except BaseException as error:
             if reply is not None:
                 reply.fail(error)
-            if reply is None or not isinstance(error, PaceError):
-                raise
-
-    def _fail_held(self, error: BaseException) -> None:
-        while self._held:
-            reply = self._held.popleft()[1]
-            if reply is not None:
-                reply.fail(error)
-
-    def _fail(self, failed: Sequence[Undurable], error: EventLogError) -> None:
-        unknown = isinstance(error, LogOutcomeUnknown)
-        for entry in failed:
-            kind: type[PaceError] = OutcomeUnknown if unknown else AppendFailed
-            words = "it is not known whether this was stored" if unknown else "this was not stored"
-            told = kind(f"{words}: {error} Retry with the same turn id", turn_id=entry.turn_id, cause=error.code)
-            told.__cause__ = error
-            entry.fail(told)
+            raise
 
     # --- timers and views ---------------------------------------------------------------------------------------------
 

@@ -186,7 +186,10 @@ def echoing(task: FoldTask, number: int) -> Outcome:
 
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("at_s", [1.0, 5.5])
-def test_a_turn_withdrawn_before_or_after_its_answer_arrives_is_nowhere_afterwards(at_s: float, restart: bool) -> None:
+def test_a_turn_withdrawn_before_or_after_its_answer_arrives_is_nowhere_afterwards(
+    at_s: float,
+    restart: bool,  # noqa: FBT001 - a parameter
+) -> None:
     """S15: withdrawn at 1 s or 5.5 s of a fold of 5 s: the words are in no later event, task or context."""
     world = World(echoing, window=1)
     world.record(SECRET)

@@ -126,14 +126,13 @@ class Account:
     def _with_turn(self, heard: TurnHeard, decision: TurnRecorded) -> Account:
         turns = dict(self.heard or {})
         require(decision.turn == max(turns, default=0) + 1, "turn", decision.turn, "is not the next number")
-        fresh = not self.live or decision.session != self.session
         require(decision.session >= self.session, "a session's number went back")
         return replace(
             self,
             heard=turns | {decision.turn: heard},
             live=(frozenset() if decision.session != self.session else self.live) | {decision.turn},
             session=decision.session,
-            last_activity=heard.at if fresh else max(self.last_activity, heard.at),
+            last_activity=max(self.last_activity, heard.at),
         )
 
     def _with_request(self, decision: SummaryRequested) -> Account:
@@ -200,7 +199,8 @@ class Account:
             require(places.count(True) == 1, "turn", turn, "is shown at", places.count(True), "places")
         shown = {*receipt.window, *receipt.pending}
         require(shown <= self.live, "shown, but not live:", sorted(shown - self.live))
-        require(_named(context.system) == _numbers(receipt.left_out), "the mark names other turns than the receipt")
+        named = _numbers(receipt.left_out)
+        require(not named or named in _marks(context.system), "no mark names", sorted(named))
         for number in receipt.pending:
             for text in self._extract(number):
                 require(text in context.system, "the extract of", number, "is missing")
@@ -229,13 +229,13 @@ def _numbers(ranges: Iterable[Covers]) -> set[int]:
     return {turn for covers in ranges for turn in range(covers.first, covers.last + 1)}
 
 
-def _named(system: str) -> set[int]:
-    named: set[int] = set()
+def _marks(system: str) -> list[set[int]]:
+    """The turns that each mark of a system text names."""
+    found = []
     for mark in _MARK.findall(system):
-        for part in mark.split(", "):
-            first, _, last = part.partition("–")
-            named |= set(range(int(first), int(last or first) + 1))
-    return named
+        ends = [part.partition("–") for part in mark.split(", ")]
+        found.append({turn for first, _, last in ends for turn in range(int(first), int(last or first) + 1)})
+    return found
 
 
 def check_stream(stream: Iterable[Batch]) -> Account:

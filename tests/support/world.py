@@ -298,7 +298,7 @@ class World:
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def view(self, thread: str = THREAD, user: str = USER) -> m.ThreadView:
-        """A thread as its actor knows it now, with nothing committed meanwhile."""
+        """A thread as its actor knows it now; nothing is committed meanwhile, unless its actor waits for that."""
         key = self.key(thread, user)
         if not self.engine.threads.is_awake(key) and self.log.stream_version(key.stream) == 0:
             settings = changed(EMPTY.settings, self.settings_at_open)
@@ -306,7 +306,7 @@ class World:
         found: list[m.ThreadView] = []
         self.engine.ask(key, m.ViewThread()).then(lambda view, _: found.append(view))
         while not found:
-            assert self.host.step(), "nobody answered"
+            assert self.host.step() or self.step(), "nobody answered"
             self.check()
         return found[0]
 
