@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -192,14 +193,15 @@ class _Plan(NamedTuple):
 
 def _plan(state: ThreadState) -> _Plan:
     """First as if everything fitted; if it does not, again with room kept for the mark."""
-    plan = _fill(state, reserve=0)
+    lines_of = cache(extract_lines)
+    plan = _fill(state, lines_of, reserve=0)
     if not plan.left_out:
         return plan
     longest = 10 ** len(str(state.last_turn)) - 1
-    return _fill(state, reserve=len(left_out_mark([Covers(longest - 1, longest)] * 3)) + 1)
+    return _fill(state, lines_of, reserve=len(left_out_mark([Covers(longest - 1, longest)] * 3)) + 1)
 
 
-def _fill(state: ThreadState, reserve: int) -> _Plan:
+def _fill(state: ThreadState, lines_of: Callable[[LiveTurn], str | None], reserve: int) -> _Plan:
     """Newest turn, summary, window newest first, extracts newest first (T21). What is left is spent in that order."""
     has_block = bool(state.summary or state.pending or reserve)
     room = state.settings.context_chars - reserve - (len(OPEN_TAG) + len(CLOSE_TAG) + 2 if has_block else 0)
@@ -213,7 +215,7 @@ def _fill(state: ThreadState, reserve: int) -> _Plan:
     while pairs and pairs[-1].chars <= room:
         room -= pairs[-1].chars
         window.insert(0, pairs.pop())
-    extracts, shown = _extracts_within(state.pending, room)
+    extracts, shown = _extracts_within(state.pending, lines_of, room)
     left_out: list[Covers] = []
     if state.summary and not summary:
         left_out.append(Covers(state.first_turn, state.covered))
@@ -229,12 +231,14 @@ def _summary_within(state: ThreadState, room: int) -> str:
     return text if len(text) <= room else cut_at_sentence(text, room, CUT_MARK)
 
 
-def _extracts_within(pending: tuple[LiveTurn, ...], room: int) -> tuple[list[str], tuple[int, ...]]:
+def _extracts_within(
+    pending: tuple[LiveTurn, ...], lines_of: Callable[[LiveTurn], str | None], room: int
+) -> tuple[list[str], tuple[int, ...]]:
     room -= len(NOT_YET_SUMMARISED) + 1
     lines: list[str] = []
     shown: list[int] = []
     for turn in reversed(pending):
-        extract = extract_lines(turn)
+        extract = lines_of(turn)
         if extract is None or len(extract) + 1 > room:
             break
         room -= len(extract) + 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import NamedTuple
 
 import regex
 
@@ -54,8 +53,11 @@ _HEADING_LINE = re.compile(
     rf"[ \t*_#=\-\])}}>\"'`]{{0,9}}(?:[:{_BREAKS}]|\Z)",
     re.IGNORECASE,
 )
+_TAG_SQUEEZED = "conversationsofar"
+_HEADINGS_SQUEEZED = ("localcontext", "userrequest")
+_BREAK = re.compile(f"[{_BREAKS}]")
 _ROLE = re.compile(
-    _LINE_HEAD + _DECORATION + r"(?:(?:system|developer|user|human|assistant|ai|model|tool|function|instructions?)"
+    _DECORATION + r"(?:(?:system|developer|user|human|assistant|ai|model|tool|function|instructions?)"
     r"(?:[ \t](?:prompt|message|instructions?))?[ \t*_\])}>\"'`]{0,6}:"
     r"|\#{1,6}[ \t]{0,3}(?:new[ \t])?(?:instructions?|response|input|system|user|assistant|human)\b"
     r"|[\[<(][ \t]{0,3}/?[ \t]{0,3}(?:system|developer|user|human|assistant|instructions?)[ \t]{0,3}[\])>])",
@@ -68,14 +70,25 @@ _TOKEN = re.compile(
 )
 
 
-class _Skeleton(NamedTuple):
-    """The text as it is compared, and the place in the original of each of its characters (None: the same place)."""
+class _Skeleton:
+    """The text as it is compared, and the place in the original of each of its characters."""
 
-    text: str
-    places: list[int] | None
+    __slots__ = ("_original", "_places", "text")
+
+    def __init__(self, original: str) -> None:
+        self._original = original
+        self._places: list[int] | None = None
+        self.text = original if original.isascii() else original.translate(_folds)
 
     def place(self, at: int) -> int:
-        return at if self.places is None else self.places[at]
+        """Where a character of the skeleton stands in the original."""
+        if self.text is self._original:
+            return at
+        if self._places is None:  # seldom: only where something is to be changed
+            folds = ((place, char.translate(_folds)) for place, char in enumerate(self._original))
+            self._places = [place for place, fold in folds for _ in fold]
+            self._places.append(len(self._original))
+        return self._places[at]
 
 
 def escape_block(text: str) -> str:
@@ -85,9 +98,14 @@ def escape_block(text: str) -> str:
     '‹/conversation·so·far> hello'
     """
     seen = _without_invisible(text)
-    skeleton = _skeleton(seen)
-    edits = [*_tag_edits(skeleton), *_heading_edits(skeleton), *_role_edits(skeleton), *_token_edits(skeleton)]
-    return _without_invisible(_edited(seen, skeleton, edits))
+    skeleton = _Skeleton(seen)
+    edits = [*_role_edits(skeleton), *_token_edits(skeleton)]
+    squeezed = _squeezed(skeleton.text)
+    if _TAG_SQUEEZED in squeezed:
+        edits += _tag_edits(skeleton)
+    if any(heading in squeezed for heading in _HEADINGS_SQUEEZED):
+        edits += _heading_edits(skeleton)
+    return _without_invisible(_edited(seen, skeleton, edits) if edits else seen)
 
 
 def one_line(text: str) -> str:
@@ -105,20 +123,12 @@ def _without_invisible(text: str) -> str:
     return text if text.isascii() else _STRAY_JOINER.sub("", _REMOVED.sub("", text))
 
 
-def _skeleton(text: str) -> _Skeleton:
-    if text.isascii():
-        return _Skeleton(text, None)
-    folds: dict[str, str] = {}
-    parts: list[str] = []
-    places: list[int] = []
-    for place, char in enumerate(text):
-        fold = folds.get(char)
-        if fold is None:
-            fold = folds[char] = _fold(char)
-        parts.append(fold)
-        places.extend([place] * len(fold))
-    places.append(len(text))
-    return _Skeleton("".join(parts), places)
+def _squeezed(text: str) -> str:
+    """A skeleton in small letters, without blanks and joints: our names can only be where they stand in it whole."""
+    whole = "".join(text.split())
+    for joint in "_-.":
+        whole = whole.replace(joint, "")
+    return whole.replace("ı", "i").lower()  # `re.IGNORECASE` takes ı for i, which `lower` does not
 
 
 def _fold(char: str) -> str:
@@ -128,6 +138,19 @@ def _fold(char: str) -> str:
     folded = unicodedata.normalize("NFKD", char.translate(_LOOK_ALIKES)).translate(_LOOK_ALIKES)
     return "".join(c for c in folded if unicodedata.category(c) not in {"Mn", "Me", "Cf"} and c not in _FILLERS)
 
+
+class _Folds(dict[int, str]):
+    """Folds of characters, each worked out once; all are forgotten when text of very many kinds has filled it."""
+
+    def __missing__(self, code: int) -> str:
+        if len(self) >= _FOLDS_MAX:
+            self.clear()
+        fold = self[code] = _fold(chr(code))
+        return fold
+
+
+_FOLDS_MAX = 16_384
+_folds = _Folds()
 
 _FILLERS = "\u115f\u1160\u3164\uffa0\u2800\u00ad\u034f"
 
@@ -151,7 +174,9 @@ def _heading_edits(skeleton: _Skeleton) -> list[_Edit]:
 
 
 def _role_edits(skeleton: _Skeleton) -> list[_Edit]:
-    return [(match.start(), match.start(), f"{DOT} ") for match in _ROLE.finditer(skeleton.text)]
+    text = skeleton.text
+    heads = [0, *(match.end() for match in _BREAK.finditer(text))]
+    return [(head, head, f"{DOT} ") for head in heads if _ROLE.match(text, head)]
 
 
 def _token_edits(skeleton: _Skeleton) -> list[_Edit]:
