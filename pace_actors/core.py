@@ -5,20 +5,54 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
 
 from eventlog import EventLog, EventLogError, MemoryLog
+from pace_actors import messages as m
 from pace_actors.actors.thread_actor import OWN_ID_PREFIX
+from pace_actors.domain.context import Context, assemble, nothing_known
+from pace_actors.domain.moments import moment
+from pace_actors.domain.state import EMPTY
 from pace_actors.engine import Engine, Options
-from pace_actors.errors import CloseTimeout, DeadlineExceeded, PaceClosed, ResumeFixed
+from pace_actors.errors import (
+    ActorUnavailable,
+    CloseTimeout,
+    DeadlineExceeded,
+    InvalidInput,
+    MailboxFull,
+    PaceClosed,
+    ResumeFixed,
+)
 from pace_actors.events import REGISTRY
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.plain import PlainHost
-from pace_actors.values import ContextRef, Microseconds, ThreadKey
+from pace_actors.runtime.port import Answer
+from pace_actors.settings import changed
+from pace_actors.values import ContextRef, Microseconds, ThreadKey, check_id
 
 CONTEXTS_KEPT = 10_000
 """Threads whose last context is remembered, to be named by the turn that answers it."""
+CORRELATION_CHARS = 16
+"""Of a UUIDv7 in hexadecimal: its time and its counter."""
+LATE = (TimeoutError, MailboxFull, ActorUnavailable)
+"""What leaves a thread's part out of a context."""
+
+
+class TurnFields(TypedDict, total=False):
+    """What may be said of a turn besides its words."""
+
+    turn_id: str | None
+    """Makes a retry safe: the same id and content again gives the first outcome."""
+    at: datetime | None
+    """When it was (naive: in the thread's `zone`), by default now."""
+    actions: Sequence[Mapping[str, Any]]
+    """What the assistant did: mappings with `name`, `arguments`, `outcome`."""
+    channel: str
+    """Where it was said, `voice` or `chat` perhaps."""
+    context: Context | None
+    """What the assistant answered to, by default the last context that the thread was asked for."""
 
 
 class Core:
@@ -53,13 +87,13 @@ class Core:
             return self._in_memory()
         return self.engine
 
-    def change_resume(self, key: ThreadKey, resume: str) -> None:
+    def _change_resume(self, key: ThreadKey, resume: str) -> None:
         """Move a thread without turns between the log and memory. Raises `ResumeFixed` for one that has turns."""
         engine = self.engine_of(key)
         passing = engine is not self.engine
         if (resume == "never") == passing:
             return
-        stored = self.within(lambda s: engine.view(key, s), "thread").state
+        stored = self.within(engine.view(key)).state
         if stored.last_turn:
             raise ResumeFixed(
                 f"resume is fixed with the first turn: this thread has {stored.settings.resume!r}",
@@ -74,42 +108,101 @@ class Core:
                 self._passing = Engine(MemoryLog(REGISTRY), self.host, self._summariser, self.options)
             return self._passing
 
-    # --- small services -----------------------------------------------------------------------------------------------
-
     def check_open(self) -> None:
         """Raise `PaceClosed` once `close` was called."""
         if self._closed:
             raise PaceClosed("this Pace is closed; open the directory again")
 
+    # --- what a handle asks -------------------------------------------------------------------------------------------
+
+    def ask(self, key: ThreadKey, message: m.Message) -> Answer:
+        """Ask a thread's actor. Raises `PaceClosed`."""
+        return self.engine_of(key).ask(key, message)
+
+    def view(self, key: ThreadKey) -> Answer:
+        """A `ThreadView`. Raises `PaceClosed`."""
+        return self.engine_of(key).view(key)
+
+    def within(self, answer: Answer) -> Any:
+        """Wait for an answer within the deadline. Raises `DeadlineExceeded`, or the error that is the answer."""
+        try:
+            return answer.wait(self.options.deadline_s)
+        except TimeoutError:
+            raise self.too_late() from None
+
+    def too_late(self) -> DeadlineExceeded:
+        """The error of an answer that did not come within the deadline."""
+        deadline_s = self.options.deadline_s
+        return DeadlineExceeded(f"no answer within {deadline_s:g} s", deadline_s=deadline_s)
+
+    def turn(self, key: ThreadKey, user: str, assistant: str, fields: TurnFields) -> m.RecordTurn:
+        """The message that records a turn. Raises `InvalidInput`."""
+        turn_id, at, context = fields.get("turn_id"), fields.get("at"), fields.get("context")
+        if turn_id is not None:
+            check_id("turn_id", turn_id)
+        if at is not None and not isinstance(at, datetime):
+            raise InvalidInput(f"at is a datetime, not {type(at).__name__}", what="at")
+        return m.RecordTurn(
+            user=user,
+            assistant=assistant,
+            actions=fields.get("actions", ()),
+            channel=fields.get("channel", ""),
+            at=self.now() if at is None else at,
+            at_given=at is not None,
+            turn_id=OWN_ID_PREFIX + self.host.new_id().hex() if turn_id is None else turn_id,
+            own_id=turn_id is None,
+            context=self._contexts.get(key) if context is None else context.receipt.ref,
+            correlation=self.host.new_id().hex()[:CORRELATION_CHARS],
+        )
+
+    def reset(self, at: datetime | None) -> m.ResetThread:
+        """The message that resets a thread."""
+        return m.ResetThread(at=self.now() if at is None else at)
+
+    def change_settings(self, key: ThreadKey, changes: Mapping[str, Any], at: datetime | None) -> m.ChangeSettings:
+        """The message that changes a thread's settings. Raises `InvalidSetting`, `ResumeFixed`."""
+        changed(EMPTY.settings, changes)
+        if "resume" in changes:
+            self._change_resume(key, changes["resume"])
+        return m.ChangeSettings(at=self.now() if at is None else at, changes=changes)
+
     def now(self) -> Microseconds:
         """Wall clock, UTC microseconds."""
         return self.host.now()
 
-    def new_turn_id(self) -> str:
-        """An id for a turn whose caller gave none."""
-        return OWN_ID_PREFIX + self.host.new_id().hex()
+    # --- contexts -----------------------------------------------------------------------------------------------------
 
-    def within(self, wait: Callable[[float], Any], what: str) -> Any:
-        """Wait for an answer within the deadline. Raises `DeadlineExceeded`, which names what was waited for."""
-        deadline_s = self.options.deadline_s
-        try:
-            return wait(deadline_s)
-        except TimeoutError:
-            raise DeadlineExceeded(
-                f"{what} did not answer within {deadline_s:g} s", what=what, deadline_s=deadline_s
-            ) from None
-
-    def keep_context(self, key: ThreadKey, ref: ContextRef) -> None:
-        """Remember the last context of a thread."""
+    def context(self, view: m.ThreadView, user_text: str | None, now: Microseconds) -> Context:
+        """The context of a thread, which the next turn recorded in it will name."""
+        context = assemble(
+            view.key,
+            view.state,
+            now=now,
+            settings=view.settings,
+            user_text=user_text,
+            identity=self.options.identity,
+            durable_version=view.durable_version,
+        )
         with self._lock:
-            self._contexts[key] = ref
-            self._contexts.move_to_end(key)
+            self._contexts[view.key] = context.receipt.ref
+            self._contexts.move_to_end(view.key)
             while len(self._contexts) > CONTEXTS_KEPT:
                 self._contexts.popitem(last=False)
+        return context
 
-    def last_context(self, key: ThreadKey) -> ContextRef | None:
-        """The last context that was served for a thread."""
-        return self._contexts.get(key)
+    def late_context(self, key: ThreadKey, user_text: str | None, now: Microseconds) -> Context:
+        """The context when the thread did not answer in time."""
+        return nothing_known(key, now, user_text, self.options.identity, "thread")
+
+    def context_at(self, user_text: str | None, now: datetime | None) -> Microseconds:
+        """The moment of a context. Raises `InvalidInput` for arguments that make none."""
+        if user_text is not None and not isinstance(user_text, str):
+            raise InvalidInput(f"user_text is text, not {type(user_text).__name__}", what="user_text")
+        if now is None:
+            return self.now()
+        if getattr(now, "tzinfo", None) is None:
+            raise InvalidInput("now is a datetime with a time zone", what="now")
+        return moment(now)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

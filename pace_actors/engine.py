@@ -20,8 +20,9 @@ from pace_actors.errors import DeadlineExceeded
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.plain import PlainHost
 from pace_actors.runtime.port import Address, Answer
+from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.router import Router
-from pace_actors.settings import ThreadSettings, changed
+from pace_actors.settings import changed
 from pace_actors.values import THREAD_PREFIX, ThreadKey
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
@@ -76,17 +77,14 @@ class Engine:
         """Ask the actor of a thread; wakes it."""
         return self.threads.ask(key, message)
 
-    def view(self, key: ThreadKey, timeout_s: float) -> m.ThreadView:
-        """A thread as it is. An unknown one wakes nobody and creates nothing. Raises `TimeoutError`."""
-        if not self.threads.is_awake(key) and self.log.stream_version(key.stream) == 0:
-            settings = changed(EMPTY.settings, self.options.settings)
-            return m.ThreadView(key=key, state=EMPTY, settings=settings, durable_version=0)
-        view: m.ThreadView = self.ask(key, m.ViewThread()).wait(timeout_s)
-        return view
-
-    def settings_at_open(self) -> ThreadSettings:
-        """What a new thread gets."""
-        return changed(EMPTY.settings, self.options.settings)
+    def view(self, key: ThreadKey) -> Answer:
+        """A `ThreadView` of a thread as it is. An unknown one wakes nobody and creates nothing."""
+        if self.threads.is_awake(key) or self.log.stream_version(key.stream):
+            return self.ask(key, m.ViewThread())
+        settings = changed(EMPTY.settings, self.options.settings)
+        answer = Promise()
+        answer.give(m.ThreadView(key=key, state=EMPTY, settings=settings, durable_version=0))
+        return answer
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until every turn is durable and every request for a summary is decided; False when the time is over."""

@@ -133,7 +133,7 @@ class Pace:
         """Figures: the log, the actors, the summariser."""
         self._core.check_open()
         engine, host = self._core.engine, self._core.host
-        view = self._core.within(engine.summariser.ask(m.ViewSummariser()).wait, "summariser")
+        view = self._core.within(engine.summariser.ask(m.ViewSummariser()))
         return Stats(
             log=self.log.stats(),
             threads_awake=len(engine.threads.awake()),

@@ -9,6 +9,7 @@ import msgspec
 
 from eventlog import EventLog
 from pace_actors.domain.redaction import RedactionPolicy
+from pace_actors.domain.snapshots import EVERY
 from pace_actors.messages import DeliverAnswer
 from pace_actors.runtime.port import Address, Host
 from pace_actors.values import ThreadKey
@@ -30,6 +31,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     opened_at: int
     """Head of the log at open: settings that a thread stored later are newer than the overrides."""
     policy: RedactionPolicy = "mask"
+    snapshot_every: int = EVERY
+    """Stream versions between two snapshots of a thread."""
     token_counter: TokenCounter | None = None
     deliver: Callable[[ThreadKey, DeliverAnswer], None]
     """Tell an answer to a thread's actor; wakes it."""

@@ -10,9 +10,11 @@ from eventlog import Appended, AscendingKey, EventLogError, KeyReused, WrongExpe
 from pace_actors import messages as m
 from pace_actors.actors.appends import Appends, Undurable, not_stored
 from pace_actors.actors.services import Services
-from pace_actors.domain.fold import batches, thread_from, turns_within
+from pace_actors.domain.fold import batches, fold, turns_within
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare import content_digest, prepare_answer, prepare_turn
+from pace_actors.domain.snapshots import due, load, snapshot_of
+from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import (
     CHARS_PER_TOKEN,
     IDLE_CHECK_S,
@@ -66,10 +68,17 @@ class ThreadActor:
     def start(self, me: Address) -> None:
         """Rebuild the state from the log."""
         self._me = me
-        self._ahead = thread_from(self._log.read(self._stream))
+        self._ahead = self._from_log()
         self._durable_version = self._ahead.version
         self._overrides_hold = self._overrides_are_newer()
         self._arm()
+
+    def _from_log(self) -> ThreadState:
+        """From the snapshot on, where there is one that this code can use."""
+        loaded = load(self._log.load_snapshot(self._stream))
+        if loaded.dropped:
+            self._logger.warning("snapshot_dropped", reason=loaded.dropped)
+        return fold(loaded.state, self._log.read(self._stream, loaded.state.version))
 
     def failed(self, error: BaseException) -> None:  # noqa: ARG002 - the port gives it
         """What is under way still ends, and its callers get its outcome; nothing is decided until then."""
@@ -322,6 +331,7 @@ class ThreadActor:
                 digest=digest,
                 correlation=getattr(message, "correlation", ""),
                 causation=getattr(message, "causation", 0),
+                snapshot=snapshot_of(after) if due(self._ahead, after, self._services.snapshot_every) else None,
                 done=ended,
             )
         except EventLogError as error:
