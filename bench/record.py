@@ -83,10 +83,11 @@ def _measure(options: Options, stack: contextlib.ExitStack) -> Report:
         Versus("record_nowait, 1,000 threads, all awake", "append_nowait of its bytes"),
         Versus("record_nowait, 1,000 threads, 64 awake", "append_nowait of its bytes"),
     ]
+    size = sum(map(len, batch))
     note = (
-        f"A turn has {len(USER)} + {len(ASSISTANT)} characters, its batch {len(batch)} events of {sum(map(len, batch))} B."
-        f" `record` is one caller that waits, `record_nowait` has {IN_FLIGHT} turns under way. A thousand threads get one"
-        " turn each a round; 64 awake means that every turn wakes its thread."
+        f"A turn has {len(USER)} + {len(ASSISTANT)} characters, its batch {len(batch)} events of {size} B together."
+        f" `record` is one caller that waits, `record_nowait` has {IN_FLIGHT} turns under way. A thousand threads get"
+        " one turn each a round; 64 awake means that every turn wakes its thread."
     )
     return compare("record", cases, options, versus, durability="durable", warmup=1, note=note)
 
