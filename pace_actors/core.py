@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from eventlog import EventLog, EventLogError, MemoryLog
 from pace_actors import messages as m
-from pace_actors.actors.thread_actor import OWN_ID_PREFIX
+from pace_actors.actors.thread_log import OWN_ID_PREFIX
 from pace_actors.domain.context import Context, assemble, nothing_known
 from pace_actors.domain.moments import moment
 from pace_actors.domain.state import EMPTY

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from pace_actors import messages as m
-from pace_actors.actors.thread_actor import turn_key
+from pace_actors.actors.thread_log import turn_key
 from pace_actors.core import LATE, Core, TurnFields
 from pace_actors.domain.context import Context
 from pace_actors.errors import OutcomeUnknown
@@ -105,10 +105,7 @@ class Thread:
         return view.settings
 
     def is_recorded(self, turn_id: str) -> bool:
-        """Whether a turn of this id is durable in the log, or was once and is erased. Waits for nobody.
-
-        An id that redaction masked is not found: its text is not stored.
-        """
+        """Whether a turn of this id is durable in the log, or was once and is erased. Waits for nobody."""
         check_id("turn_id", turn_id)
         self._core.check_open()
         return self._core.log.find(self._key.stream, turn_key(turn_id)) is not None

@@ -6,15 +6,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eventlog import Appended, AscendingKey, EventLogError, KeyReused, WrongExpectedVersion
+from eventlog import Appended, EventLogError, KeyReused, WrongExpectedVersion
 from pace_actors import messages as m
 from pace_actors.actors.appends import Appends, Undurable, not_stored
 from pace_actors.actors.services import Services
-from pace_actors.domain.fold import batches, fold, turns_within
+from pace_actors.actors.thread_log import ThreadLog, turn_conflict, turn_key
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare import content_digest, prepare_answer, prepare_turn
-from pace_actors.domain.snapshots import due, load, snapshot_of
-from pace_actors.domain.state import ThreadState
+from pace_actors.domain.snapshots import due, snapshot_of
 from pace_actors.domain.thread import (
     CHARS_PER_TOKEN,
     IDLE_CHECK_S,
@@ -22,10 +21,9 @@ from pace_actors.domain.thread import (
     decide,
     evolve,
     idle_since,
-    live_turn,
     wait_s,
 )
-from pace_actors.errors import Erased, PaceClosed, PaceError, ResumeFixed, TurnConflict
+from pace_actors.errors import PaceClosed, PaceError, ResumeFixed
 from pace_actors.events import (
     AnswerArrived,
     ClockRead,
@@ -41,9 +39,8 @@ from pace_actors.events import (
 )
 from pace_actors.runtime.port import Address, Reply, Timer
 from pace_actors.settings import ThreadSettings, changed
-from pace_actors.values import LiveTurn, ThreadKey
+from pace_actors.values import ThreadKey
 
-OWN_ID_PREFIX = "turn-"
 RETRIES_MAX = 3
 """How often a command is decided again because somebody else had appended to the stream."""
 
@@ -54,31 +51,26 @@ class ThreadActor:
     def __init__(self, key: ThreadKey, services: Services) -> None:
         self._key = key
         self._services = services
-        self._log = services.log
+        self._log = ThreadLog(services.log, key.stream)
         self._host = services.host
         self._logger = services.logger.bind(user=key.user, thread=key.thread)
-        self._stream = key.stream
         self._appends = Appends()
         self._held: deque[tuple[m.Message, Reply | None]] = deque()
         """Messages that came while the state was in doubt."""
         self._conflicts = 0
+        self._behind = 0
+        """How far the conversation's clock is behind ours: its last turn may have been recorded with a time long past,
+        and silence is what was really waited since."""
         self._timers: dict[str, Timer] = {}
         self._wait_key: object = None
 
     def start(self, me: Address) -> None:
         """Rebuild the state from the log."""
         self._me = me
-        self._ahead = self._from_log()
+        self._ahead = self._log.state(self._logger)
         self._durable_version = self._ahead.version
         self._overrides_hold = self._overrides_are_newer()
         self._arm()
-
-    def _from_log(self) -> ThreadState:
-        """From the snapshot on, where there is one that this code can use."""
-        loaded = load(self._log.load_snapshot(self._stream))
-        if loaded.dropped:
-            self._logger.warning("snapshot_dropped", reason=loaded.dropped)
-        return fold(loaded.state, self._log.read(self._stream, loaded.state.version))
 
     def failed(self, error: BaseException) -> None:  # noqa: ARG002 - the port gives it
         """What is under way still ends, and its callers get its outcome; nothing is decided until then."""
@@ -129,7 +121,9 @@ class ThreadActor:
     # --- commands -----------------------------------------------------------------------------------------------------
 
     def _record(self, message: m.RecordTurn, reply: Reply | None) -> None:
-        self._write_overrides(self._host.now())
+        at = moment(message.at, self._effective_settings().zone)
+        self._behind = max(0, self._host.now() - at) if message.at_given else 0
+        self._write_overrides(at)
         if not self._ahead.settings.enabled:
             _give(reply, m.Recorded(turn=0, session=0, turn_id=message.turn_id, stored=False, reason="disabled"))
             return
@@ -138,7 +132,7 @@ class ThreadActor:
             assistant=message.assistant,
             actions=message.actions,
             channel=message.channel,
-            at=moment(message.at, self._ahead.settings.zone),
+            at=at,
             at_given=message.at_given,
             turn_id=message.turn_id,
             context=message.context,
@@ -168,30 +162,14 @@ class ThreadActor:
         under_way = self._appends.find(turn_id)
         if under_way is not None:
             if under_way.digest != digest:
-                raise _conflict(turn_id)
+                raise turn_conflict(turn_id)
             if reply is not None:
                 under_way.replies.append(reply)
             return True
-        found = self._log.find(self._stream, turn_key(turn_id))
-        if found is None:
-            return False
-        stored = list(self._log.read_all(found.first_position - 1, limit=found.count))
-        if not stored or stored[0].erased or stored[0].version <= self._ahead.erased_at:
-            raise Erased(f"the turn {turn_id!r} was erased; it is not recorded again", turn_id=turn_id)
-        if found.digest != digest or stored[0].stream != self._stream:
-            raise _conflict(turn_id)
-        batch = next(batches(stored))
-        recorded = next(decision for decision in batch.decided if isinstance(decision, TurnRecorded))
-        first = m.Recorded(
-            turn=recorded.turn,
-            session=recorded.session,
-            turn_id=turn_id,
-            stream_version=batch.last_version,
-            position=batch.position,
-            known=True,
-        )
-        _give(reply, first)
-        return True
+        first = self._log.first_outcome(turn_id, digest, self._ahead.erased_at)
+        if first is not None:
+            _give(reply, first)
+        return first is not None
 
     def _command(self, message: m.Message, heard: Input, reply: Reply | None) -> None:
         """An input that is written only if it causes something."""
@@ -223,7 +201,7 @@ class ThreadActor:
     def _withdraw(self, message: m.WithdrawTurns, reply: Reply | None) -> None:
         state = self._ahead
         reached = any(state.first_turn <= turn <= state.highest_asked for turn in message.turns)
-        live = self._covered_turns() + state.pending if state.live and reached else ()
+        live = self._log.turns_of(state.covers) + state.pending if state.live and reached else ()
         live = tuple(turn for turn in live if turn.turn not in message.turns)  # their words are not written again
         heard = WithdrawAsked(at=message.at, turns=message.turns, live=live, fence=message.fence)
         decided = decide(state, heard)
@@ -232,24 +210,6 @@ class ThreadActor:
             self._append(message, heard, decided, lambda _: m.Withdrawn(turns=withdrawn), reply)
         else:
             _give(reply, m.Withdrawn(turns=()))
-
-    def _covered_turns(self) -> tuple[LiveTurn, ...]:
-        """T15: the turns that the summary stands for, from the log; they are durable, for a model has read them."""
-        covers = self._ahead.covers
-        if covers is None:
-            return ()
-        session = list(self._since_turn(covers.first))
-        return tuple(live_turn(turn.turn, turn.at, turn.heard) for turn in turns_within(session, covers))
-
-    def _since_turn(self, turn: int) -> Sequence[Any]:
-        after = 0
-        for event in self._log.read(self._stream, backwards=True):
-            if event.type == "TurnRecorded":
-                recorded = next(iter(batches(self._log.read_all(event.position - event.place - 1, limit=event.count))))
-                if any(isinstance(d, TurnRecorded) and d.turn <= turn for d in recorded.decided):
-                    after = recorded.version - 1
-                    break
-        return list(batches(self._log.read(self._stream, after)))
 
     # --- answers of the summariser ------------------------------------------------------------------------------------
 
@@ -323,8 +283,7 @@ class ThreadActor:
 
         self._appends.add(entry)
         try:
-            self._log.append_nowait(
-                self._stream,
+            self._log.append(
                 [heard, *decided],
                 expect=self._ahead.version or "none",
                 key=key,
@@ -347,7 +306,7 @@ class ThreadActor:
             self._durable_version = max(self._durable_version, outcome.stream_version)
             self._appends.ended_well(message.number).give(outcome)
         else:
-            error = outcome if isinstance(outcome, EventLogError) else KeyReused(stream=self._stream)
+            error = outcome if isinstance(outcome, EventLogError) else KeyReused(stream=self._key.stream)
             self._appends.ended_badly(message.number, error)
         if self._appends.in_doubt and not len(self._appends):
             self._settle()
@@ -389,7 +348,7 @@ class ThreadActor:
     # --- timers and views ---------------------------------------------------------------------------------------------
 
     def _timer_over(self, message: m.TimerOver) -> None:
-        now = self._host.now()
+        now = self._host.now() - self._behind
         if message.timer == "sleep":
             if not len(self._appends):
                 self._services.sleep(self._key, self._me)
@@ -448,11 +407,8 @@ class ThreadActor:
         return changed(settings, overrides)
 
     def _overrides_are_newer(self) -> bool:
-        if not self._services.overrides:
-            return False
-        at = self._ahead.settings_at
-        stored = next(iter(self._log.read(self._stream, at - 1, limit=1)), None) if at else None
-        return stored is None or stored.position <= self._services.opened_at
+        overrides, at = self._services.overrides, self._ahead.settings_at
+        return bool(overrides) and (not at or self._log.position_of(at) <= self._services.opened_at)
 
     def _log_decision(self, heard: AnswerArrived, decided: Sequence[Decision]) -> None:
         first = decided[0]
@@ -469,21 +425,3 @@ def _give(reply: Reply | None, value: Any) -> None:
 
 def _done(appended: Appended) -> m.Done:
     return m.Done(changed=True, stream_version=appended.stream_version)
-
-
-def _conflict(turn_id: str) -> TurnConflict:
-    return TurnConflict(f"the turn {turn_id!r} was recorded before with other content", turn_id=turn_id)
-
-
-def turn_key(turn_id: str) -> bytes:
-    """The idempotency key of a turn id.
-
-    Ids that we make ascend and go to the end of the key index; others lie within their stream.
-    """
-    hexadecimal = turn_id.removeprefix(OWN_ID_PREFIX)
-    if turn_id.startswith(OWN_ID_PREFIX) and len(hexadecimal) == 32:  # noqa: PLR2004 - 16 bytes
-        try:
-            return AscendingKey(bytes.fromhex(hexadecimal))
-        except ValueError:
-            pass
-    return turn_id.encode()
