@@ -5,6 +5,7 @@ The bodies are those of models.md, "What servers really answer"; lines are recog
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -78,9 +79,6 @@ _BEGINNINGS = (
     r"an\s(?:\w{1,12}\s)?(?:error|exception)\s(?:has\s)?(?:occurred|happened)",
     r"(?: terminated | killed | aborted | timed?\s?out )\W*\Z",
 )
-_BEGINS = re.compile(
-    rf"[\W_]{{0,6}} (?: {' | '.join(f'(?: {one} )' for one in _BEGINNINGS)} )", re.IGNORECASE | re.VERBOSE
-)
 _TELLS = re.compile(
     r"\bthe\s(?:user|assistant)(?:'s\b|\s(?:is|has|was|had|wants?|asks?|says?|plans?|needs?|reports?|works?|tries|gets?"
     r"|sees?|still|and|now|will|would|suggests?|explains?|finds?)\b)"
@@ -101,7 +99,15 @@ def is_error_text(text: str) -> bool:
     value = json_within(text)
     if value is not NO_JSON and _error_value(value):
         return True
-    return bool(_BEGINS.match(text.replace("’", "'"))) and not _TELLS.search(text)
+    return bool(_begins().match(text.replace("’", "'"))) and not _TELLS.search(text)
+
+
+@functools.cache
+def _begins() -> re.Pattern[str]:
+    """All beginnings as one pattern; compiled when the first answer comes, not on import."""
+    return re.compile(
+        rf"[\W_]{{0,6}} (?: {' | '.join(f'(?: {one} )' for one in _BEGINNINGS)} )", re.IGNORECASE | re.VERBOSE
+    )
 
 
 def _error_value(value: Any) -> bool:

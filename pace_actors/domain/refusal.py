@@ -5,6 +5,7 @@ A summary is in the third person; a refusal begins with the first. Only beginnin
 
 from __future__ import annotations
 
+import functools
 import re
 
 _CANNOT = (
@@ -68,10 +69,6 @@ _BY_LANGUAGE: dict[str, tuple[str, ...]] = {
     ),
     "ko": (r"(?:죄송합니다|죄송하지만|미안하지만)[^\n]{0,40}?(?:없습니다|어렵습니다)",),
 }
-_REFUSAL = re.compile(
-    rf"[\W_]{{0,6}} (?: {' | '.join(f'(?: {one} )' for beginnings in _BY_LANGUAGE.values() for one in beginnings)} )",
-    re.IGNORECASE | re.VERBOSE,
-)
 _CURLY = str.maketrans("’‘ʼ", "'''")
 
 
@@ -81,4 +78,11 @@ def is_refusal(text: str) -> bool:
     >>> is_refusal("I'm sorry, but I can't help."), is_refusal("The user is sorry and can't help.")
     (True, False)
     """
-    return bool(_REFUSAL.match(text.translate(_CURLY)))
+    return bool(_refusal().match(text.translate(_CURLY)))
+
+
+@functools.cache
+def _refusal() -> re.Pattern[str]:
+    """All beginnings as one pattern; compiled when the first answer comes, not on import."""
+    beginnings = " | ".join(f"(?: {one} )" for language in _BY_LANGUAGE.values() for one in language)
+    return re.compile(rf"[\W_]{{0,6}} (?: {beginnings} )", re.IGNORECASE | re.VERBOSE)

@@ -71,7 +71,9 @@ def _fold(task: FoldTask) -> str:
         text = _worded(picked, task.sentences)
     if not picked:
         text = collapse(" ".join([task.base[:_READ_CHARS], *map(_bare, task.turns)])) or NO_WORDS
-    return cut_at_word(text, task.chars)
+    text = cut_at_word(text, task.chars)
+    ends = sentence_ends(text)
+    return text[: ends[task.sentences - 1]] if len(ends) > task.sentences else text
 
 
 def _bare(turn: FoldTurn) -> str:
@@ -131,7 +133,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 _STOPS = ".。!！;；,،、 "
-_MARKS = re.compile(r"\A(?:[-*•#>+\s]|\d{1,2}[.)]\s)+|\*\*|__|`+")
+_MARKS = re.compile(r"\A(?:[-*•#>+\s]|\d{1,2}[.)]\s)+|(?<!\w)(?:\*\*|__|`{1,3})|(?:\*\*|__|`{1,3})(?!\w)")
 
 
 def _plain(sentence: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -166,10 +167,9 @@ def test_both_bounds_hold_and_the_text_is_never_empty(task: FoldTask) -> None:
 def test_every_word_was_said(task: FoldTask) -> None:
     """Nothing is invented: each word stands in the input or is one of the few that tell who spoke."""
     said = " ".join([task.base, *(" ".join([turn.user, turn.assistant, *turn.actions]) for turn in task.turns)])
-    own = "The user says : assistant asks Done (no words) ; . … ,"
-    text = SUMMARISER.fold(task).text
-    for word in text.replace(";", " ").replace(".", " ").replace("…", " ").split():
-        assert word in said or word.strip(":") in own.split() or word in own.split() or word.strip("?!,。:") in said
+    own = {"The", "user", "says", "assistant", "asks", "Done", "no", "words"}
+    for word in re.findall(r"\w+", SUMMARISER.fold(task).text):
+        assert word in own or word in said
 
 
 @given(TASKS)
