@@ -17,6 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from eventlog import DiskFull
 from pace_actors import Pace
 from pace_actors.domain.context import CLOSE_TAG, NOT_YET_SUMMARISED, OPEN_TAG, Context
+from pace_actors.errors import InvalidInput
 from pace_actors.models.chat import messages_of
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Outcome, ScriptedSummariser, join_script
@@ -50,7 +51,6 @@ def turns_with(head: str, tail: str) -> list[dict[str, Any]]:
         {"words": f"use {key} please", "reply": "Fine."},
         {"words": "which one?", "reply": f"It is {key}, as you said."},
         {"words": "do it", "actions": [{"name": "curl", "arguments": {"auth": key, "n": 1}, "outcome": f"sent {key}"}]},
-        {"words": "once more", "turn_id": key},
         {"words": "and once more", "channel": f"voice {key}"},
         {"words": f"this one: {head}", "reply": f"{tail} got it"},
         {"words": "go on", "actions": [{"name": "put", "arguments": f"it is {head}", "outcome": tail}]},
@@ -78,13 +78,16 @@ def test_a_key_is_in_no_event_no_log_line_and_no_task(kind: str, answers: str) -
     for turn in turns_with(head, tail):
         world.record(**turn)
         world.advance(2)
+    refused = world.record_nowait("once more", turn_id=key)
     world.log.fail_next(DiskFull())
-    lost = world.record_nowait(f"again {key}", turn_id=f"x {key}")
+    lost = world.record_nowait(f"again {key}", turn_id="x")
     world.advance(60)
     with pytest.raises(Exception, match="not stored") as told:
         lost.wait(0)
+    with pytest.raises(InvalidInput, match="looks like a secret") as unheard:
+        refused.wait(0)
     everything = b"\n".join(world.payloads()) + "\n".join(lines.lines).encode() + str(world.model.tasks).encode()
-    everything += str(world.context().messages()).encode() + str(told.value).encode()
+    everything += str(world.context().messages()).encode() + str(told.value).encode() + str(unheard.value).encode()
     for part in (key, tail):
         assert part.encode() not in everything
     assert lines.lines
