@@ -61,6 +61,8 @@ def prepare_turn(
     _check_sizes(texts, settings)
     texts_kept, masked = redact(texts, policy)
     _check_redacted(texts_kept, settings)
+    if texts_kept[3] != texts[3]:
+        raise InvalidInput("the turn id looks like a secret; ids are stored as keys, so choose another", what="turn_id")
     user, assistant, channel, turn_id = texts_kept[:4]
     kept = tuple(Action(name=n, arguments=a, outcome=o) for n, a, o in _by_three(texts_kept[4:]))
     lines = [action_line(action, settings.extract_chars) for action in kept]

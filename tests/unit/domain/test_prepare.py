@@ -175,11 +175,18 @@ def test_secrets_leave_every_text_of_a_turn() -> None:
         f"I used {KEY}",
         actions=[{"name": f"f {KEY}", "arguments": {"api_key": KEY}, "outcome": f"ok {KEY}"}],
         channel=KEY,
-        turn_id=KEY,
     )
     assert KEY not in repr(heard)
     assert heard.masked == (Masked("key", 1),)
     assert heard.user == "use [redacted:key:1]"
+
+
+def test_a_turn_id_that_looks_like_a_secret_is_refused_without_repeating_it() -> None:
+    """It would be masked, and two masked ids would be the same key."""
+    with pytest.raises(InvalidInput, match="looks like a secret") as caught:
+        turn("hello", turn_id=f"id {KEY}")
+    assert KEY not in str(caught.value)
+    assert turn("hello", turn_id=KEY, policy="off").turn_id == KEY
 
 
 def test_a_key_spread_over_user_and_assistant_leaves_both() -> None:
