@@ -15,6 +15,7 @@ from pace_actors.actors.summarizer_actor import SummarizerActor
 from pace_actors.actors.thread_actor import ThreadActor
 from pace_actors.domain.fold import thread_from
 from pace_actors.domain.redaction import RedactionPolicy
+from pace_actors.domain.snapshots import EVERY
 from pace_actors.domain.state import EMPTY, state_digest
 from pace_actors.errors import DeadlineExceeded
 from pace_actors.models.port import Summariser
@@ -38,6 +39,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     identity: str = ""
     deadline_s: float = 10.0
     awake_max: int = 64
+    snapshot_every: int = EVERY
     logger: FilteringBoundLogger
 
 
@@ -55,6 +57,7 @@ class Engine:
             overrides=options.settings,
             opened_at=log.head(),
             policy=options.policy,
+            snapshot_every=options.snapshot_every,
             token_counter=options.token_counter,
             deliver=self._deliver,
             sleep=self._sleep,

@@ -129,11 +129,13 @@ class World:
         policy: RedactionPolicy = "mask",
         logger: FilteringBoundLogger | None = None,
         awake_max: int = 64,
+        snapshot_every: int = 64,
         **settings: Any,
     ) -> None:
         self.settings_at_open = settings
         self._policy = policy
         self._awake_max = awake_max
+        self._snapshot_every = snapshot_every
         self._logger = logger or cast("FilteringBoundLogger", structlog.wrap_logger(None, processors=[_drop]))
         self._random = None if seed is None else random.Random(seed)
         self._seed = seed
@@ -159,7 +161,11 @@ class World:
 
     def _begin(self) -> None:
         options = Options(
-            settings=self.settings_at_open, policy=self._policy, awake_max=self._awake_max, logger=self._logger
+            settings=self.settings_at_open,
+            policy=self._policy,
+            awake_max=self._awake_max,
+            snapshot_every=self._snapshot_every,
+            logger=self._logger,
         )
         log = cast("EventLog", WatchedLog(self.log, self))
         self.engine = Engine(log, cast("PlainHost", self.host), self._summariser, options)
