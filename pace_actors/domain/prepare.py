@@ -19,7 +19,16 @@ from pace_actors.domain.text import cut_to_bytes, repair, size, word_end
 from pace_actors.errors import InvalidInput, TurnTooLarge
 from pace_actors.events import AnswerArrived, TurnHeard
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import ID_BYTES_MAX, Action, ContextRef, Failure, Finish, Microseconds, RequestedBy
+from pace_actors.values import (
+    ID_BYTES_MAX,
+    Action,
+    ContextRef,
+    Failure,
+    Finish,
+    Masked,
+    Microseconds,
+    RequestedBy,
+)
 
 PREPARE_VERSION: int = 1
 """Goes up when any rule in this module or below it changes what it makes of the same input."""
@@ -59,7 +68,7 @@ def prepare_turn(
     if not (texts[0] or texts[1] or actions):
         raise InvalidInput("a turn has words of the user, of the assistant, or an action", what="turn")
     _check_sizes(texts, settings)
-    texts_kept, masked = redact(texts, policy)
+    texts_kept, masked = _redacted(texts, policy)
     _check_redacted(texts_kept, settings)
     if texts_kept[3] != texts[3]:
         raise InvalidInput("the turn id looks like a secret; ids are stored as keys, so choose another", what="turn_id")
@@ -203,6 +212,15 @@ def _json_text(what: str, value: object) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} is text or a JSON value: {type(error).__name__}", what=what) from None
+
+
+def _redacted(texts: Sequence[str], policy: RedactionPolicy) -> tuple[tuple[str, ...], tuple[Masked, ...]]:
+    """The texts redacted, also across those that follow one another; channel and turn id are neighbours of nothing."""
+    user, assistant, channel, turn_id, *actions = texts
+    (user, assistant, *actions_kept, _, channel, _, turn_id), masked = redact(
+        [user, assistant, *actions, "\n", channel, "\n", turn_id], policy
+    )
+    return (user, assistant, channel, turn_id, *actions_kept), masked
 
 
 def _check_sizes(texts: Sequence[str], settings: ThreadSettings) -> None:

@@ -56,13 +56,17 @@ def spans_across(text: str) -> Iterator[Span]:
 
 
 def spans_after(name: str, value: str) -> Iterator[Span]:
-    """Secrets in `value`, a field that follows a short field which ends in the name of one ("wifi password")."""
+    """Secrets in `value`, a field that follows a short field which ends in the name of one ("wifi password").
+
+    Behind more than two words, which may be a question, an ordinary word is an answer.
+    """
     if len(name) <= _NAME_CHARS_MAX and _NAME.search(name):
         lead = _LEAD.match(value)
         start = lead.end() if lead else 0
         head = f"{name.rstrip(_NAME_END)}: "
         for span in _found(ASSIGNMENT, head + value[start : start + _NAMED_CHARS_MAX]):
-            if span.start >= len(head):
+            core = value[span.start - len(head) + start : span.end - len(head) + start]
+            if span.start >= len(head) and (look.made_up(core) or len(name.split()) <= _NAME_WORDS_MAX):
                 yield Span(span.start - len(head) + start, span.end - len(head) + start, span.kind)
 
 
@@ -173,6 +177,7 @@ SHAPES: tuple[Shape, ...] = (
 _NAME_END = " \t\n\r:=?"
 _NAME = re.compile(rf"(?ix) {_WORD} [{_NAME_END}]{{0,3}} \Z")
 _LEAD = re.compile(r"\W{0,3}(?:(?:sure|yes|ok)\W{1,3})?(?:it'?s|it is|that'?s|the password is)\s{1,3}", re.IGNORECASE)
+_NAME_WORDS_MAX = 2
 _NAME_CHARS_MAX = 60
 _NAMED_CHARS_MAX = 600
 

@@ -195,6 +195,12 @@ def test_a_key_spread_over_user_and_assistant_leaves_both() -> None:
     assert KEY[14:] not in heard.assistant
 
 
+def test_channel_and_turn_id_are_not_read_as_going_on_from_the_words_before_them() -> None:
+    heard = turn("x", "Tell me your password", channel="telegram", turn_id="abc123")
+    assert (heard.channel, heard.turn_id, heard.masked) == ("telegram", "abc123", ())
+    assert turn("x", "it begins with sk-", turn_id="0192f3a4b5c6d7e8f9a0b1c2").masked == ()
+
+
 def test_without_redaction_all_stays() -> None:
     assert turn(KEY, policy="off").user == KEY
     assert turn(KEY, "hi", policy="withhold").user == "[withheld:26 characters]"

@@ -181,6 +181,18 @@ def test_a_whole_secret_at_the_end_of_a_field_takes_nothing_of_the_next() -> Non
     assert masked == ("here: [redacted:key:1]", "Thanks for the key")
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [("Please reset my password", "Understood!"), ("what is the token", "Checking"), ("wifi password", "I forgot it")],
+)
+def test_an_answer_to_a_question_about_a_secret_is_no_secret(texts: tuple[str, str]) -> None:
+    assert redact(texts, "mask") == (texts, ())
+
+
+def test_a_field_named_after_a_secret_gives_away_a_plain_word_too() -> None:
+    assert redact(["wifi password", "swordfish"], "mask")[0] == ("wifi password", "[redacted:password:1]")
+
+
 def test_withheld_a_text_with_a_secret_is_only_its_length() -> None:
     texts = ("my password is hunter2", "nothing here")
     withheld, counts = redact(texts, "withhold")
