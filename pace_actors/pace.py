@@ -145,6 +145,11 @@ class Pace:
         )
 
     @property
+    def core(self) -> Core:
+        """What the faces of one open directory share. Not for applications."""
+        return self._core
+
+    @property
     def log(self) -> EventLog:
         """The event log below, for reading."""
         return self._core.log

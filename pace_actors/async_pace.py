@@ -1,0 +1,233 @@
+"""AsyncPace: the same verbs for asyncio, on the same actors. Nothing here decides anything.
+
+An event loop is woken once for all answers that came meanwhile. Cancelling a call gives up the wait, never the write:
+the turn is recorded all the same, and recording it again with its id gives its outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Awaitable, Generator
+from datetime import datetime
+from os import PathLike
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from eventlog import EventLog
+from pace_actors import messages as m
+from pace_actors.core import LATE, Core, TurnFields
+from pace_actors.domain.context import Context
+from pace_actors.pace import Pace, Stats
+from pace_actors.runtime.port import Answer
+from pace_actors.settings import ThreadSettings
+from pace_actors.thread import Recorded, Thread, outcome_unknown
+from pace_actors.values import DEFAULT_USER, ThreadKey
+
+
+class Wakeups:
+    """Hands answers to the futures of one event loop. However many come between two turns of it, it is woken once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._arrived: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+        self.rung = 0
+        """How often the loop was woken."""
+
+    def future_of(self, answer: Answer) -> asyncio.Future[Any]:
+        """A future of this loop that ends as the answer does."""
+        future = self._loop.create_future()
+        answer.then(lambda value, error: self._arrive(future, value, error))
+        return future
+
+    def _arrive(self, future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+        """On whichever thread answers."""
+        with self._lock:
+            self._arrived.append((future, value, error))
+            if len(self._arrived) > 1:
+                return
+            self.rung += 1
+        try:
+            self._loop.call_soon_threadsafe(self._hand_over)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            with self._lock:
+                self._arrived.clear()
+
+    def _hand_over(self) -> None:
+        with self._lock:
+            arrived, self._arrived = self._arrived, []
+        for future, value, error in arrived:
+            if future.done():
+                continue  # cancelled
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+
+class AsyncPace:
+    """`Pace` for asyncio. One object may serve several event loops."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._core = pace.core
+        self._wakeups: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Wakeups] = weakref.WeakKeyDictionary()
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], **options: Any) -> Opening:
+        """Open the directory, or make it: `async with AsyncPace.open(…) as pace`, or `pace = await AsyncPace.open(…)`.
+
+        Options and errors are those of `Pace.open`, which runs on a thread of its own meanwhile.
+        """
+        return Opening(path, options)
+
+    def thread(self, thread: str, *, user: str = DEFAULT_USER) -> AsyncThread:
+        """A conversation of a user. Asking creates nothing."""
+        return AsyncThread(self, self._pace.thread(thread, user=user))
+
+    def threads(self) -> list[ThreadKey]:
+        """All threads that the log knows, oldest first."""
+        return self._pace.threads()
+
+    async def wait_idle(self, timeout: float = 60.0) -> bool:  # noqa: ASYNC109 - the same word as in Pace
+        """As `Pace.wait_idle`."""
+        return await asyncio.to_thread(self._pace.wait_idle, timeout)
+
+    async def state_hash(self) -> str:
+        """As `Pace.state_hash`."""
+        return await asyncio.to_thread(self._pace.state_hash)
+
+    async def stats(self) -> Stats:
+        """As `Pace.stats`."""
+        return await asyncio.to_thread(self._pace.stats)
+
+    @property
+    def log(self) -> EventLog:
+        """The event log below, for reading."""
+        return self._pace.log
+
+    @property
+    def core(self) -> Core:
+        """What the faces share."""
+        return self._core
+
+    async def close(self, timeout: float = 10.0) -> None:  # noqa: ASYNC109 - the same word as in Pace
+        """As `Pace.close`."""
+        await asyncio.to_thread(self._pace.close, timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def wakeups(self) -> Wakeups:
+        """Those of the running event loop."""
+        loop = asyncio.get_running_loop()
+        found = self._wakeups.get(loop)
+        if found is None:
+            found = self._wakeups[loop] = Wakeups(loop)
+        return found
+
+    async def within(self, answer: Answer) -> Any:
+        """Wait for an answer within the deadline. Raises `DeadlineExceeded`, or the error that is the answer."""
+        try:
+            async with asyncio.timeout(self._core.options.deadline_s):
+                return await self.wakeups().future_of(answer)
+        except TimeoutError:
+            raise self._core.too_late() from None
+
+
+class AsyncThread:
+    """`Thread` for asyncio."""
+
+    __slots__ = ("_pace", "_thread")
+
+    def __init__(self, pace: AsyncPace, thread: Thread) -> None:
+        self._pace = pace
+        self._thread = thread
+
+    @property
+    def key(self) -> ThreadKey:
+        """Whose it is, and which."""
+        return self._thread.key
+
+    def __repr__(self) -> str:
+        return f"Async{self._thread!r}"
+
+    async def record(self, user: str, assistant: str = "", **more: Unpack[TurnFields]) -> Recorded:
+        """As `Thread.record`. Cancelling gives up the wait, not the turn."""
+        core = self._pace.core
+        turn = core.turn(self.key, user, assistant, more)
+        future = self._pace.wakeups().future_of(core.ask(self.key, turn))
+        try:
+            async with asyncio.timeout(core.options.deadline_s):
+                recorded: Recorded = await future
+        except TimeoutError:
+            raise outcome_unknown(turn) from None
+        return recorded
+
+    def record_nowait(self, user: str, assistant: str = "", **more: Unpack[TurnFields]) -> Awaitable[Recorded]:
+        """As `Thread.record_nowait`: a future of the running event loop."""
+        core = self._pace.core
+        return self._pace.wakeups().future_of(core.ask(self.key, core.turn(self.key, user, assistant, more)))
+
+    async def context(self, user_text: str | None = None, *, now: datetime | None = None) -> Context:
+        """As `Thread.context`."""
+        core = self._pace.core
+        at = core.context_at(user_text, now)
+        try:
+            async with asyncio.timeout(core.options.deadline_s):
+                view: m.ThreadView = await self._pace.wakeups().future_of(core.view(self.key))
+        except LATE:
+            return core.late_context(self.key, user_text, at)
+        return core.context(view, user_text, at)
+
+    async def reset(self, *, at: datetime | None = None) -> bool:
+        """As `Thread.reset`."""
+        core = self._pace.core
+        done: m.Done = await self._pace.within(core.ask(self.key, core.reset(at)))
+        return done.changed
+
+    async def settings(self, *, at: datetime | None = None, **changes: Any) -> ThreadSettings:
+        """As `Thread.settings`."""
+        core = self._pace.core
+        if changes:
+            message = await asyncio.to_thread(core.change_settings, self.key, changes, at)
+            await self._pace.within(core.ask(self.key, message))
+        view: m.ThreadView = await self._pace.within(core.view(self.key))
+        return view.settings
+
+    def is_recorded(self, turn_id: str) -> bool:
+        """As `Thread.is_recorded`."""
+        return self._thread.is_recorded(turn_id)
+
+
+class Opening:
+    """An `AsyncPace` that is being opened: await it, or use it with `async with`."""
+
+    def __init__(self, path: str | PathLike[str], options: dict[str, Any]) -> None:
+        self._path = path
+        self._options = options
+        self._opened: AsyncPace | None = None
+
+    async def _open(self) -> AsyncPace:
+        pace = await asyncio.to_thread(lambda: Pace.open(self._path, **self._options))
+        return AsyncPace(pace)
+
+    def __await__(self) -> Generator[Any, None, AsyncPace]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncPace:
+        self._opened = await self._open()
+        return self._opened
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._opened is not None
+        await self._opened.close()

@@ -1,0 +1,126 @@
+"""AsyncPace on real loops: same outcomes, one wake-up a batch, cancelling gives up the wait and not the write."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pace_actors import ThreadSettings
+from pace_actors.async_pace import AsyncPace, Wakeups
+from pace_actors.errors import InvalidInput, InvalidSetting, PaceClosed, TurnConflict
+from pace_actors.pace import Pace
+from pace_actors.runtime.promise import Promise
+
+
+def test_the_verbs_are_those_of_pace_and_the_log_is_the_same(tmp_path: Path) -> None:
+    async def talk() -> str:
+        async with AsyncPace.open(tmp_path / "a.pace", window=2) as pace:
+            kitchen = pace.thread("kitchen", user="ada")
+            first = await kitchen.record("hello", "hi", turn_id="1")
+            again = await kitchen.record("hello", "hi", turn_id="1")
+            assert (first.turn, again.turn, again.known) == (1, 1, True)
+            with pytest.raises(TurnConflict):
+                await kitchen.record("other", "hi", turn_id="1")
+            assert [p.turn for p in (await kitchen.context("and?")).window] == [1]
+            assert (await kitchen.settings(window=3)) == ThreadSettings(window=3)
+            with pytest.raises(InvalidSetting):
+                await kitchen.settings(window=99)
+            with pytest.raises(InvalidInput):
+                await kitchen.record("", "")
+            assert kitchen.is_recorded("1")
+            assert await kitchen.reset()
+            assert not await kitchen.reset()
+            assert await pace.wait_idle(10)
+            assert [key.thread for key in pace.threads()] == ["kitchen"]
+            assert (await pace.stats()).threads_awake == 1
+            return await pace.state_hash()
+
+    live = asyncio.run(talk())
+    with Pace.open(tmp_path / "a.pace") as pace:
+        assert pace.state_hash() == live
+
+
+def test_awaiting_open_gives_the_same_and_after_close_everything_says_so(tmp_path: Path) -> None:
+    async def talk() -> None:
+        pace = await AsyncPace.open(tmp_path / "a.pace")
+        thread = pace.thread("t")
+        await thread.record("hello")
+        await pace.close()
+        await pace.close()
+        with pytest.raises(PaceClosed):
+            await thread.record("more")
+        with pytest.raises(PaceClosed):
+            await thread.context()
+
+    asyncio.run(talk())
+
+
+def test_a_cancelled_call_abandons_the_wait_and_not_the_write(tmp_path: Path) -> None:
+    """Method: the call is cancelled before the loop could hear of its outcome; its id then gives the first outcome."""
+
+    async def talk() -> None:
+        async with AsyncPace.open(tmp_path / "a.pace") as pace:
+            thread = pace.thread("t")
+            task = asyncio.create_task(thread.record("keep this", turn_id="1"))
+            await asyncio.sleep(0)  # it has asked, and waits
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            again = await thread.record("keep this", turn_id="1")
+            assert again.turn == 1
+            assert len(list(pace.log.read_all(types=frozenset({"TurnHeard"})))) == 1
+
+    asyncio.run(talk())
+
+
+def test_several_loops_share_one_pace(tmp_path: Path) -> None:
+    """Goal: one object for loops on several threads of execution. Method: three loops record into one conversation."""
+    pace = AsyncPace(Pace.open(tmp_path / "a.pace"))
+
+    async def talk(name: str) -> None:
+        await asyncio.gather(*(pace.thread("t").record(f"{name} {n}") for n in range(40)))
+
+    threads = [threading.Thread(target=lambda n=name: asyncio.run(talk(n))) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    asyncio.run(pace.close())
+    with Pace.open(tmp_path / "a.pace") as again:
+        heard = [event for event in again.log.read_all(types=frozenset({"TurnHeard"}))]  # noqa: C416
+        assert len(heard) == 120
+
+
+def test_a_loop_is_woken_once_for_all_answers_that_came_meanwhile() -> None:
+    async def talk() -> tuple[int, list[Any]]:
+        wakeups = Wakeups(asyncio.get_running_loop())
+        promises = [Promise() for _ in range(100)]
+        futures = [wakeups.future_of(promise) for promise in promises]
+
+        def give_all() -> None:
+            for n, promise in enumerate(promises):
+                promise.give(n)
+
+        answering = threading.Thread(target=give_all)
+        answering.start()
+        answering.join()
+        return wakeups.rung, await asyncio.gather(*futures)
+
+    rung, values = asyncio.run(talk())
+    assert rung == 1
+    assert values == list(range(100))
+
+
+def test_answers_for_a_closed_loop_are_dropped() -> None:
+    loop = asyncio.new_event_loop()
+    wakeups = Wakeups(loop)
+    promise = Promise()
+    future = wakeups.future_of(promise)
+    loop.close()
+    promise.give(1)
+    assert not future.done()
+    assert wakeups.rung == 1
