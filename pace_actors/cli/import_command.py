@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pace_actors.cli.options import examples, json_option
+from pace_actors.cli.options import examples, json_option, settings_of_environment
 from pace_actors.cli.screen import Bar, console, counted, print_json
 from pace_actors.values import DEFAULT_USER
 
@@ -63,6 +63,8 @@ def command(
 
     A turn is stored once, however often it is imported: after an interrupt, run the same command again. At a line
     that cannot be read it stops; what came before it is stored.
+
+    Settings for all its threads can stand in the environment: PACE_WINDOW, PACE_IDLE_MINUTES, PACE_ZONE, and so on.
     """
     from pace_actors.importing import Importer, read_lines  # noqa: PLC0415 - and with it everything that writes
     from pace_actors.pace import Pace  # noqa: PLC0415
@@ -71,7 +73,9 @@ def command(
     with (
         _opened(files) as sources,
         Bar("importing") as bar,
-        Pace.open(into, model=model or None, allow_remote_model=allow_remote_model) as pace,
+        Pace.open(
+            into, model=model or None, allow_remote_model=allow_remote_model, **settings_of_environment()
+        ) as pace,
     ):
         importer = Importer(pace, steady=steady, on_line=_reporting(sources, bar))
         for source in sources:

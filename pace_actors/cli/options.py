@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,6 +15,7 @@ from eventlog import EventLog
 from pace_actors.domain.moments import moment
 from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY
+from pace_actors.settings import clamped, named_in
 from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, Microseconds, ThreadKey
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,6 +39,14 @@ def reading(directory: str) -> Iterator[EventLog]:
         yield log
     finally:
         log.close()
+
+
+def settings_of_environment() -> dict[str, Any]:
+    """Settings that `PACE_WINDOW` and its like name, put into their ranges; what had to be put right goes to stderr."""
+    settings, words = clamped(named_in(os.environ))
+    for said in words:
+        click.echo(f"pace: {said}", err=True)
+    return settings
 
 
 def find_thread(log: EventLog, thread: str, user: str | None) -> ThreadKey:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pace_actors import Pace
+from pace_actors import Pace, ThreadSettings
 from pace_actors import messages as m
 from pace_actors.errors import AppendFailed, ImportFailed, TurnConflict
 from pace_actors.importing import Importer, Source, Tally, read_lines
@@ -105,6 +105,21 @@ def test_an_erased_turn_stays_erased_and_does_not_stop_the_rest(tmp_path: Path) 
         running._core.engine.ask(key, m.EraseThread(at=1)).wait(10)
         tally = fed(running, json_lines(line(1), line(2), line(3)))
     assert (tally.erased, tally.turns) == (2, 1)
+
+
+def test_settings_of_the_environment_hold_for_all_threads_and_are_put_into_their_ranges(tmp_path: Path) -> None:
+    """Goal: what is out of range is said, not refused. Method: three variables, one good, one too large, one nonsense."""
+    wishes = {"PACE_WINDOW": "99", "PACE_ZONE": "Asia/Tokyo", "PACE_IDLE_MINUTES": "soon"}
+    place = tmp_path / "a.pace"
+    done = pace("import", "-", "--into", place, stdin=json_lines(line(1)), env=wishes)
+    assert done.returncode == 0
+    said = done.stderr.strip().split("\n")
+    assert sorted(word for text in said for word in ("window", "idle_minutes", "zone") if word in text) == [
+        "idle_minutes",
+        "window",
+    ]
+    with Pace.open(place) as running:
+        assert running.thread("t").settings() == ThreadSettings(window=8, zone="Asia/Tokyo")
 
 
 # --- resets and settings ----------------------------------------------------------------------------------------------
