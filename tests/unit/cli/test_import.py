@@ -108,7 +108,7 @@ def test_an_erased_turn_stays_erased_and_does_not_stop_the_rest(tmp_path: Path) 
 
 
 def test_settings_of_the_environment_hold_for_all_threads_and_are_put_into_their_ranges(tmp_path: Path) -> None:
-    """Goal: what is out of range is said, not refused. Method: three variables, one good, one too large, one nonsense."""
+    """Goal: what is out of range is said, not refused. Method: one variable good, one too large, one nonsense."""
     wishes = {"PACE_WINDOW": "99", "PACE_ZONE": "Asia/Tokyo", "PACE_IDLE_MINUTES": "soon"}
     place = tmp_path / "a.pace"
     done = pace("import", "-", "--into", place, stdin=json_lines(line(1)), env=wishes)
