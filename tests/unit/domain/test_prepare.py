@@ -189,6 +189,11 @@ def test_a_turn_id_that_looks_like_a_secret_is_refused_without_repeating_it() ->
     assert turn("hello", turn_id=KEY, policy="off").turn_id == KEY
 
 
+def test_a_number_is_a_possible_turn_id_also_if_it_passes_as_a_cards() -> None:
+    heard = turn("hello", turn_id="4111111111111111")
+    assert (heard.turn_id, heard.user) == ("4111111111111111", "hello")
+
+
 def test_a_key_spread_over_user_and_assistant_leaves_both() -> None:
     heard = turn(f"use {KEY[:14]}", f"{KEY[14:]} thanks")
     assert KEY[:14] not in heard.user
