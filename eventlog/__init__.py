@@ -9,6 +9,7 @@ range(1, 2)
 
 from eventlog.errors import (
     BadRecord,
+    ChainBroken,
     CheckpointBeyondHead,
     CheckpointConflict,
     CloseTimeout,
@@ -43,6 +44,7 @@ from eventlog.memory import MemoryLog
 from eventlog.types import (
     Appended,
     AscendingKey,
+    Chain,
     Code,
     Expect,
     Found,
@@ -58,6 +60,8 @@ __all__ = [
     "Appended",
     "AscendingKey",
     "BadRecord",
+    "Chain",
+    "ChainBroken",
     "CheckpointBeyondHead",
     "CheckpointConflict",
     "CloseTimeout",

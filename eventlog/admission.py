@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from eventlog.errors import (
+    ChainBroken,
     CheckpointBeyondHead,
     CheckpointConflict,
     EventLogError,
@@ -29,6 +30,7 @@ from eventlog.types import (
     STREAM_NAME_BYTES_MAX,
     TYPE_NAME_BYTES_MAX,
     Appended,
+    Chain,
     Expect,
     NewEvent,
     Registry,
@@ -46,7 +48,18 @@ POSITION_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
 class Prepared:
     """One batch, checked and encoded, on its way to the place that puts appends in order."""
 
-    __slots__ = ("bytes", "causation", "correlation", "digest", "events", "expect", "key", "snapshot", "stream")
+    __slots__ = (
+        "bytes",
+        "causation",
+        "chain",
+        "correlation",
+        "digest",
+        "events",
+        "expect",
+        "key",
+        "snapshot",
+        "stream",
+    )
 
     def __init__(
         self,
@@ -69,6 +82,7 @@ class Prepared:
         self.causation = causation
         self.snapshot = snapshot
         self.bytes = size
+        self.chain: Chain | None = None
 
 
 class KnownKey(msgspec.Struct, frozen=True, gc=False):
@@ -113,8 +127,12 @@ def prepare(
 def decide(item: Prepared, version: int, known: KnownKey | None) -> Appended | EventLogError | None:
     """The answer to a batch, or None if it is to be written, behind a stream that is at `version`.
 
-    First the key, then the expectation: a second delivery gets its positions whatever it expected.
+    First the chain, then the key, then the expectation: a second delivery gets its positions whatever it expected.
     """
+    if item.chain is not None and item.chain.cause is not None:
+        broken = ChainBroken(stream=item.stream)
+        broken.__cause__ = item.chain.cause
+        return broken
     if known is not None:
         if known.digest == item.digest:
             return Appended(known.first_position, known.count, known.stream_version, True)
@@ -131,6 +149,16 @@ def decide(item: Prepared, version: int, known: KnownKey | None) -> Appended | E
     if version + len(item.events) > VERSION_MAX:
         return TooLarge(f"a stream has at most {VERSION_MAX} events", stream=item.stream)
     return None
+
+
+def note_in_chain(item: Prepared, outcome: Appended | EventLogError) -> None:
+    """Break the chain of an append that was not written, before the next one of it is decided."""
+    chain = item.chain
+    if chain is not None and chain.cause is None:
+        if isinstance(outcome, EventLogError):
+            chain.cause = outcome
+        elif outcome.known:
+            chain.cause = KeyReused("its key was appended before", stream=item.stream)
 
 
 def utf8(text: str, least: int, most: int, what: str) -> bytes:

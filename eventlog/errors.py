@@ -45,6 +45,14 @@ class KeyReused(EventLogError):
     advice = "Use a new key for new content"
 
 
+class ChainBroken(EventLogError):
+    """An append that this one was decided on failed; `__cause__` is its error. Nothing was written. Field: stream."""
+
+    code = "chain_broken"
+    template = "an append that this one builds on was not written"
+    advice = "Read the stream again, decide again, append again"
+
+
 class TooLarge(InvalidArgument):
     """An event or batch above its limit. Fields: bytes, limit. Nothing was written."""
 

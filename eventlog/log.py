@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 import msgspec
 
 from eventlog.errors import EventLogError
-from eventlog.types import Appended, Expect, Found, NewEvent, Registry, Snapshot, StoredEvent
+from eventlog.types import Appended, Chain, Expect, Found, NewEvent, Registry, Snapshot, StoredEvent
 
 Event = msgspec.Struct
 """A registered struct, or a `NewEvent` when the log has no registry."""
@@ -84,10 +84,13 @@ class EventLog(Protocol):
         correlation: str = "",
         causation: int = 0,
         snapshot: Snapshot | None = None,
+        chain: Chain | None = None,
         done: Done | None = None,
     ) -> Future[Appended]:
         """Append without waiting.
 
+        With a `chain`, it fails with `ChainBroken` if an earlier append of the chain has failed, also if its
+        expectation is met: somebody else may have brought the stream to the same version.
         `done` is called on the committer's thread with the result or the error, in the order of the appends; it must
         not block and not raise. The future holds the same. Bad arguments raise at once, and so does `Overloaded`.
         """

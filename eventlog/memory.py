@@ -19,6 +19,7 @@ from eventlog.admission import (
     check_stream,
     compare_checkpoint,
     decide,
+    note_in_chain,
     prepare,
 )
 from eventlog.errors import (
@@ -28,7 +29,7 @@ from eventlog.errors import (
 )
 from eventlog.log import Done, LogStats, OnBad
 from eventlog.ticket import Ticket, call
-from eventlog.types import Appended, Expect, Found, Registry, Snapshot, StoredEvent
+from eventlog.types import Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent
 
 Clock = Callable[[], int]
 Outcome = Appended | EventLogError
@@ -130,10 +131,12 @@ class MemoryLog:
         correlation: str = "",
         causation: int = 0,
         snapshot: Snapshot | None = None,
+        chain: Chain | None = None,
         done: Done | None = None,
     ) -> Future[Appended]:
         """See `EventLog.append_nowait`. `done` is called by the thread that commits, in the order of the appends."""
         ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
+        ticket.item.chain = chain
         future = ticket.with_future(done)
         self._submit(ticket)
         return future
@@ -152,6 +155,7 @@ class MemoryLog:
         for _ in range(count):
             ticket = self._queue.popleft()
             outcome = self._failures.popleft() if self._failures else self._store_one(ticket.item)
+            note_in_chain(ticket.item, outcome)
             self._failed += isinstance(outcome, EventLogError)
             if ticket.waiter is None:
                 self._answers.append((ticket, outcome))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final
 
-from eventlog.admission import Prepared
+from eventlog.admission import Prepared, note_in_chain
 from eventlog.errors import EventLogError
 from eventlog.log import Done
 from eventlog.types import Appended
@@ -45,6 +45,7 @@ class Ticket:
     def resolve(self, outcome: Appended | EventLogError) -> None:
         """Tell the caller. A callback that raises is logged and harms nobody else."""
         self.outcome = outcome
+        note_in_chain(self.item, outcome)  # also what failed after it was decided, with its transaction
         if self.waiter is not None:
             self.waiter.release()
         if self.future is not None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from eventlog.errors import BadRecord, InvalidArgument, NoUpcaster, UnknownType
+from eventlog.errors import BadRecord, EventLogError, InvalidArgument, NoUpcaster, UnknownType
 
 # --- limits, checked before anything is written -----------------------------------------------------------------------
 STREAM_NAME_BYTES_MAX = 1024
@@ -41,6 +41,19 @@ class AscendingKey(bytes):
 
     Ascending keys go to the end of the key index; random ones cost many times the bytes written.
     """
+
+
+class Chain:
+    """Appends of which each was decided on what the one before it leads to: when one fails, all behind it fail.
+
+    Give the same chain to each of them, in order. It breaks once and for ever; `cause` says why. A known key breaks it
+    too, for what was decided on that append was not decided on what the log holds.
+    """
+
+    __slots__ = ("cause",)
+
+    def __init__(self) -> None:
+        self.cause: EventLogError | None = None
 
 
 class NewEvent(msgspec.Struct, frozen=True, gc=False):

@@ -162,8 +162,7 @@ class WithdrawAsked(Heard, frozen=True, kw_only=True):
     at: Microseconds
     turns: tuple[int, ...]
     live: tuple[LiveTurn, ...] = ()
-    """The turns of the live session that are displaced and not withdrawn, these included; read from the log, so that
-    coverage can begin again (T15)."""
+    """The turns of the live session that are displaced and stay, if coverage has to begin again (T15)."""
     fence: int = 0
     """Position of the event that fenced them off; 0 where it was this one."""
 

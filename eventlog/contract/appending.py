@@ -10,6 +10,7 @@ import pytest
 
 from eventlog.contract.support import Contract, OpenLog, Said, events, said_registry, twice
 from eventlog.errors import (
+    ChainBroken,
     EventLogError,
     InvalidArgument,
     KeyReused,
@@ -25,6 +26,7 @@ from eventlog.types import (
     EVENT_BYTES_MAX,
     Appended,
     AscendingKey,
+    Chain,
     NewEvent,
     Snapshot,
 )
@@ -36,6 +38,35 @@ WAIT_S = 30.0
 
 class AppendingContract(Contract):
     """What holds for every append."""
+
+    # --- chains -------------------------------------------------------------------------------------------------------
+    def test_a_failure_fails_all_behind_it_in_its_chain_and_nothing_else(self, log: EventLog) -> None:
+        """The second of three fails; somebody else's append meets the expectation of the third, which fails too."""
+        chain = Chain()
+        seen: list[Appended | EventLogError] = []
+        for expect in (0, 7, 2):
+            log.append_nowait("s", events(b"x"), expect=expect, chain=chain, done=seen.append)
+        log.append_nowait("s", events(b"foreign"), done=seen.append)
+        log.append_nowait("s", events(b"y"), expect=2, chain=chain, done=seen.append)
+        log.append_nowait("s", events(b"z"), expect=2, chain=Chain(), done=seen.append)
+        log.flush()
+        kinds = [type(outcome) for outcome in seen]
+        assert kinds == [Appended, WrongExpectedVersion, ChainBroken, Appended, ChainBroken, Appended]
+        assert chain.cause is seen[1]
+        assert all(isinstance(broken, ChainBroken) and broken.__cause__ is chain.cause for broken in (seen[2], seen[4]))
+        assert [event.payload for event in log.read("s")] == [b"x", b"foreign", b"z"]
+
+    def test_a_known_key_breaks_its_chain(self, log: EventLog) -> None:
+        """What was decided on an append that the log had before is not written on top of something else."""
+        log.append("s", events(b"first"), key=b"k", digest=b"d")
+        chain = Chain()
+        seen: list[Appended | EventLogError] = []
+        log.append_nowait("s", events(b"first"), key=b"k", digest=b"d", chain=chain, done=seen.append)
+        log.append_nowait("s", events(b"second"), expect=1, chain=chain, done=seen.append)
+        log.flush()
+        assert seen[0] == Appended(1, 1, 1, known=True)
+        assert isinstance(seen[1], ChainBroken)
+        assert log.head() == 1
 
     # --- places -------------------------------------------------------------------------------------------------------
     def test_positions_and_versions_count_from_one_without_gaps(self, log: EventLog) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import lmdb
 
-from eventlog.admission import KnownKey, Prepared, decide
+from eventlog.admission import KnownKey, Prepared, decide, note_in_chain
 from eventlog.errors import BadRecord, EventLogError, TooLarge
 from eventlog.lmdb.layout import (
     STREAMS_MAX,
@@ -95,9 +95,11 @@ class Batch:
             number, version = self._stream(item.stream)
             known = None if item.key is None or not number else self._known_key(item.stream, number, item.key)
             answer = decide(item, version, known)
-            return self._stage(item, number, version) if answer is None else answer
+            outcome = self._stage(item, number, version) if answer is None else answer
         except EventLogError as error:
-            return error
+            outcome = error
+        note_in_chain(item, outcome)
+        return outcome
 
     def put_checkpoint(self, name: bytes, position: int) -> None:
         """Let a checkpoint ride along."""

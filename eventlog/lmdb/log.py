@@ -16,7 +16,7 @@ from eventlog.lmdb.shared import Mode, Options, Shared, acquire, release
 from eventlog.log import Done, LogStats, OnBad
 from eventlog.memory import wall_clock
 from eventlog.ticket import Ticket
-from eventlog.types import Appended, Expect, Found, Registry, Snapshot, StoredEvent
+from eventlog.types import Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent
 
 MAP_BYTES_MIN: Final = 1 << 20
 _POLL_S: Final = 0.01
@@ -110,11 +110,13 @@ class LmdbLog:
         correlation: str = "",
         causation: int = 0,
         snapshot: Snapshot | None = None,
+        chain: Chain | None = None,
         done: Done | None = None,
     ) -> Future[Appended]:
         """See `EventLog.append_nowait`."""
         committer = self._writer()
         ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
+        ticket.item.chain = chain
         future = ticket.with_future(done)
         committer.submit(ticket)
         return future

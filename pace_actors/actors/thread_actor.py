@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eventlog import Appended, EventLogError, KeyReused, WrongExpectedVersion
+from eventlog import Appended, Chain, EventLogError, KeyReused, WrongExpectedVersion
 from pace_actors import messages as m
 from pace_actors.actors.appends import Appends, Undurable, not_stored
 from pace_actors.actors.services import Services
@@ -68,6 +68,7 @@ class ThreadActor:
         """Rebuild the state from the log."""
         self._me = me
         self._ahead = self._log.state(self._logger)
+        self._chain = Chain()
         self._durable_version = self._ahead.version
         self._overrides_hold = self._overrides_are_newer()
         self._arm()
@@ -291,6 +292,7 @@ class ThreadActor:
                 correlation=getattr(message, "correlation", ""),
                 causation=getattr(message, "causation", 0),
                 snapshot=snapshot_of(after) if due(self._ahead, after, self._services.snapshot_every) else None,
+                chain=self._chain,
                 done=ended,
             )
         except EventLogError as error:

@@ -63,6 +63,11 @@ _ROLE = re.compile(
     r"|[\[<(][ \t]{0,3}/?[ \t]{0,3}(?:system|developer|user|human|assistant|instructions?)[ \t]{0,3}[\])>])",
     re.IGNORECASE,
 )
+_OUR_LINE = re.compile(
+    _DECORATION + r"(?:not[ \t]{1,9}yet[ \t]{1,9}summari[sz]ed|left[ \t]{1,9}out[ \t]{1,9}for[ \t]{1,9}length)\b",
+    re.IGNORECASE,
+)
+"""Lines that the block itself may hold, a heading and a mark: nothing that is said may pass for one."""
 _TOKEN = re.compile(
     r"<(?=[ \t]{0,3}\|)|<(?=<[ \t]{0,3}/?[ \t]{0,3}SYS[ \t]{0,3}>)|<(?=[ \t]{0,3}/?[ \t]{0,3}SYS[ \t]{0,3}>>)"
     r"|\[(?=[ \t]{0,3}/?[ \t]{0,3}INST[ \t]{0,3}\])|<(?=[ \t]{0,3}(?:start|end)_of_turn[ \t]{0,3}>)",
@@ -176,7 +181,7 @@ def _heading_edits(skeleton: _Skeleton) -> list[_Edit]:
 def _role_edits(skeleton: _Skeleton) -> list[_Edit]:
     text = skeleton.text
     heads = [0, *(match.end() for match in _BREAK.finditer(text))]
-    return [(head, head, f"{DOT} ") for head in heads if _ROLE.match(text, head)]
+    return [(head, head, f"{DOT} ") for head in heads if _ROLE.match(text, head) or _OUR_LINE.match(text, head)]
 
 
 def _token_edits(skeleton: _Skeleton) -> list[_Edit]:

@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 from typing import Literal
 
 from pace_actors.domain.secret_shapes import REDACTION_VERSION, Span, spans_across, spans_after, spans_in
+from pace_actors.domain.secret_values import made_up
 from pace_actors.values import Masked
 
 __all__ = ["REDACTION_VERSION", "RedactionPolicy", "redact"]
@@ -20,6 +21,10 @@ RedactionPolicy = Literal["mask", "withhold", "off"]
 _MARK = re.compile(r"\[redacted:[a-z_]{1,20}:\d{1,9}\]|\[withheld:\d{1,12} characters\]")
 _ROUNDS_MAX = 8
 _REPEATS_MAX = 64
+_WORD_CHARS_MAX = 512
+_WINDOW_CHARS_MAX = 4096
+_JOINED_MAX = 8
+_REST_CHARS_MIN = 8
 
 
 def redact(texts: Sequence[str], policy: RedactionPolicy) -> tuple[tuple[str, ...], tuple[Masked, ...]]:
@@ -78,25 +83,48 @@ def _mark(secret: str, kind: str, numbers: dict[str, tuple[int, str]]) -> str:
 
 def _across(texts: Sequence[str], within: Sequence[Sequence[Span]]) -> list[tuple[int, Span]]:
     """Parts of secrets that begin in one text and end in a later one: (place of the text, part)."""
-    whole = "".join(texts)
+    if len(texts) < 2:  # noqa: PLR2004 - nothing to join
+        return []
     starts = [0, *accumulate(map(len, texts))]
-    parts: list[tuple[int, Span]] = []
-    for span in _clear_of_marks(whole, spans_across(whole) if len(texts) > 1 else ()):
-        first = bisect_right(starts, span.start, hi=len(texts)) - 1
-        if span.end <= starts[first + 1]:
-            continue
-        if span.kind != "private_key" and _ends_whole(texts[first], span.start - starts[first], within[first]):
-            continue
-        for place in range(first, len(texts)):
-            start, end = max(span.start, starts[place]), min(span.end, starts[place + 1])
-            if start < end:
-                parts.append((place, Span(start - starts[place], end - starts[place], span.kind)))
-    return parts
+    whole = "".join(texts)
+    found = _clear_of_marks(whole, [*spans_across(whole), *_from_the_start_of_a_text(texts, starts)])
+    return [part for span in found for part in _parts(span, texts, starts, within)]
+
+
+def _from_the_start_of_a_text(texts: Sequence[str], starts: Sequence[int]) -> Iterator[Span]:
+    """Secrets that begin with a text that is one word: what ends the text before it is no part of that word."""
+    for place, text in enumerate(texts[:-1]):
+        if 0 < len(text) <= _WORD_CHARS_MAX and not text[-1].isspace() and place and texts[place - 1]:
+            window = "".join(texts[place : place + _JOINED_MAX])[:_WINDOW_CHARS_MAX]
+            for span in spans_across(window):
+                if span.start < len(text):
+                    yield Span(span.start + starts[place], span.end + starts[place], span.kind)
+
+
+def _parts(
+    span: Span, texts: Sequence[str], starts: Sequence[int], within: Sequence[Sequence[Span]]
+) -> Iterator[tuple[int, Span]]:
+    first = bisect_right(starts, span.start, hi=len(texts)) - 1
+    if span.end <= starts[first + 1]:
+        return
+    ends_whole = span.kind != "private_key" and _ends_whole(texts[first], span.start - starts[first], within[first])
+    if ends_whole and not _goes_on_as_a_key(texts[first + 1], span.end - starts[first + 1]):
+        return
+    for place in range(first, len(texts)):
+        start, end = max(span.start, starts[place]), min(span.end, starts[place + 1])
+        if start < end:
+            yield place, Span(start - starts[place], end - starts[place], span.kind)
 
 
 def _ends_whole(text: str, start: int, spans: Sequence[Span]) -> bool:
-    """Whether a secret is complete at the end of its text, so that what the next text begins with is no part of it."""
+    """Whether a secret is complete at the end of its text, so that the next text may begin with words of its own."""
     return any(span.start <= start and span.end == len(text) for span in spans)
+
+
+def _goes_on_as_a_key(text: str, end: int) -> bool:
+    """Whether what would be the rest of a complete secret is itself no word but more of a key."""
+    rest = text[: max(end, 0)]
+    return len(rest) >= _REST_CHARS_MIN and made_up(rest)
 
 
 def _repeats(text: str, numbers: dict[str, tuple[int, str]]) -> Iterator[Span]:

@@ -14,7 +14,7 @@ from eventlog import DiskFull, Overloaded
 from pace_actors import messages as m
 from pace_actors.actors.thread_actor import ThreadActor
 from pace_actors.errors import AppendFailed, Erased, OutcomeUnknown, TurnConflict
-from pace_actors.events import SettingsChanged, TurnHeard
+from pace_actors.events import ResetAsked, SessionEnded, SettingsChanged, TurnHeard
 from pace_actors.runtime.promise import Promise
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import SECOND
@@ -362,4 +362,19 @@ def test_the_summariser_that_raises_runs_its_requests_again_and_each_is_decided_
     world.advance(20)
     assert world.host.restarts == 1
     assert world.verdicts() == [(1, "accepted"), (1, "duplicate")]
+    world.finish()
+
+
+def test_a_foreign_append_of_the_same_length_lets_no_turn_through_whose_forerunner_failed() -> None:
+    """Goal: turn 3 is not stored with turn 2 missing.
+
+    Method: a reset by another handle brings the stream to the version that turn 3 expects, after it was decided.
+    """
+    world = World()
+    world.record("turn 1")
+    world.foreign([ResetAsked(at=world.host.now()), SessionEnded(reason="reset")])
+    promises = [world.record_nowait(f"turn {number}", turn_id=str(number)) for number in (2, 3)]
+    world.run()
+    recorded = [promise.wait(0) for promise in promises]
+    assert [(turn.turn, turn.session) for turn in recorded] == [(2, 2), (3, 2)]
     world.finish()

@@ -310,3 +310,15 @@ def test_every_unbounded_repetition_is_possessive(shape: secret_shapes.Shape) ->
     bare = re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "x", shape.pattern.pattern)
     left = re.sub(r"(?:[*+?]|\{[\d,]*\})\+", "", bare)
     assert not re.search(r"\*|\+|\{\d+,\}", left)
+
+
+def test_a_key_that_begins_with_a_field_of_its_own_is_found_whatever_stands_before_it() -> None:
+    masked, counts = redact(["go", "", "", "put", "ghp_16C7e42F292c69", "12E7710c838347Ae178B4a"], "mask")
+    assert masked == ("go", "", "", "put", "[redacted:key:1]", "[redacted:key:2]")
+    assert counts == (Masked("key", 2),)
+
+
+def test_the_rest_of_a_key_whose_first_part_is_one_already_is_found_but_a_word_is_not() -> None:
+    key = "the key: sk-proj-Ab3dEf6hIj9kLmNo"
+    assert redact([key, "PqRsTuVw42 got it"], "mask")[0] == ("the key: [redacted:key:1]", "[redacted:key:2] got it")
+    assert redact([key, "Certainly, noted."], "mask")[0] == ("the key: [redacted:key:1]", "Certainly, noted.")
