@@ -1,6 +1,6 @@
 """Any sequence of turns, answers, failures, withdrawals, resets, settings and erasures keeps invariants 7 and 8.
 
-Method: Hypothesis plays with the pure rules while `tests.support.history` keeps an account of its own; at the end the
+Method: Hypothesis plays with the pure rules while `tests.support.account` keeps an account of its own; at the end the
 log of what was decided is folded again and must give the same state, also after the texts were erased.
 """
 
@@ -42,7 +42,7 @@ from pace_actors.events import (
 )
 from pace_actors.settings import changed
 from pace_actors.values import SECOND, Covers, ThreadKey
-from tests.support.history import History
+from tests.support.account import Account
 from tests.support.made import START, answer, failure, minutes, turn
 
 KEY = ThreadKey("ada", "kitchen")
@@ -62,7 +62,7 @@ class Thread(RuleBasedStateMachine):
         super().__init__()
         self.log = MemoryLog(REGISTRY, clock=lambda: START)
         self.state: ThreadState = EMPTY
-        self.history = History()
+        self.account = Account()
         self.asked: list[SummaryRequested] = []
         self.now = START
 
@@ -75,7 +75,8 @@ class Thread(RuleBasedStateMachine):
             assert decide(self.state, heard) == decided
         after = evolve(self.state, heard, decided)
         self.log.append(KEY.stream, [heard, *decided], expect=self.state.version or "none")
-        self.history.follow(heard, decided, after)
+        self.account = self.account.after(heard, decided)
+        self.account.check(after)
         self.asked += [decision for decision in decided if isinstance(decision, SummaryRequested)]
         self.state = after
 
@@ -131,7 +132,8 @@ class Thread(RuleBasedStateMachine):
 
     @invariant()
     def the_planner_sees_every_turn_or_a_mark_that_names_it(self) -> None:
-        self.history.check_shown(assemble(KEY, self.state, now=self.state.last_activity))
+        now, settings = self.state.last_activity, self.state.settings
+        self.account.check_context(assemble(KEY, self.state, now=now), now, settings)
 
     def teardown(self) -> None:
         replayed = thread_from(self.log.read(KEY.stream))

@@ -42,7 +42,6 @@ from tests.support.conversations import (
     write_lines,
     xpersona,
 )
-from tests.support.history import History
 
 QUESTION = "What did we say about it?"
 BLANKS_TURN_CHARS = 348_853
@@ -233,19 +232,17 @@ def check_block(context: Context, budget: int) -> None:
 
 
 def follow(log: EventLog, conversation: Conversation, seen: Seen) -> ThreadState:
-    """Fold a thread batch by batch, hold each state and its context against two accounts, and its turns to the data."""
-    account, history, state = Account(), History(), EMPTY
+    """Fold a thread batch by batch, hold each state and its context against the account, and its turns to the data."""
+    account, state = Account(), EMPTY
     heard: list[TurnHeard] = []
     key = key_of(conversation)
     for batch in batches(log.read(key.stream)):
         account = account.after(batch.heard, batch.decided)
         state = evolve(state, batch.heard, batch.decided)
         account.check(state)
-        history.follow(batch.heard, batch.decided, state)
         now = account.last_activity
         context = assemble(key, state, now=now, user_text=QUESTION)
         account.check_context(context, now, state.settings)
-        history.check_shown(context)
         check_block(context, state.settings.context_chars)
         count(batch, seen)
         if isinstance(batch.heard, TurnHeard):
