@@ -124,27 +124,40 @@ class BareSqlite:
 
 
 class Eventsourcing:
-    """The recorder of the library `eventsourcing` on SQLite: its insert, given bytes. Raises `ImportError`."""
+    """The library `eventsourcing` on SQLite. Raises `ImportError`.
+
+    `record` is its recorder, given bytes; `save` is its application, as its users call it: an event is made, encoded
+    and stored.
+    """
 
     def __init__(self, place: Path) -> None:
+        from eventsourcing.application import Application
+        from eventsourcing.domain import Aggregate
         from eventsourcing.persistence import StoredEvent
-        from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteDatastore
 
-        self._made = StoredEvent
-        self._store = SQLiteDatastore(str(place))
-        self._recorder: Any = SQLiteApplicationRecorder(self._store)
-        self._recorder.create_table()
+        class Spoken(Aggregate.Event):
+            words: str
+
+        self._made, self._spoken = StoredEvent, Spoken
+        env = {"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": str(place)}
+        self._application: Any = Application(env=env)
+        self._thread: Any = Aggregate()
         self._version = 0
         self._stream = UUID(int=1)
 
-    def append(self, payload: bytes) -> None:
-        """One event."""
+    def record(self, payload: bytes) -> None:
+        """One event, encoded already."""
         self._version += 1
         event = self._made(
             originator_id=self._stream, originator_version=self._version, topic="bench:Turn", state=payload
         )
-        self._recorder.insert_events([event])
+        self._application.recorder.insert_events([event])
+
+    def save(self, words: str) -> None:
+        """One event of an aggregate."""
+        self._thread.trigger_event(self._spoken, words=words)
+        self._application.save(self._thread)
 
     def close(self) -> None:
         """Close the pool."""
-        self._store.close()
+        self._application.close()
