@@ -27,7 +27,7 @@ from pace_actors.errors import (
 )
 from pace_actors.events import REGISTRY
 from pace_actors.models.port import Summariser
-from pace_actors.runtime.plain import PlainHost
+from pace_actors.runtime.pooled import PooledHost
 from pace_actors.runtime.port import Answer
 from pace_actors.settings import changed
 from pace_actors.values import ContextRef, Microseconds, ThreadKey, check_id
@@ -61,7 +61,7 @@ class Core:
     def __init__(self, log: EventLog, summariser: Summariser, options: Options) -> None:
         self.log = log
         self.options = options
-        self.host = PlainHost(options.logger)
+        self.host = PooledHost(options.logger)
         self.engine = Engine(log, self.host, summariser, options)
         self._summariser = summariser
         self._passing: Engine | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -19,8 +19,7 @@ from pace_actors.domain.snapshots import EVERY
 from pace_actors.domain.state import EMPTY, state_digest
 from pace_actors.errors import DeadlineExceeded
 from pace_actors.models.port import Summariser
-from pace_actors.runtime.plain import PlainHost
-from pace_actors.runtime.port import Address, Answer
+from pace_actors.runtime.port import Address, Answer, Host
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.router import Router
 from pace_actors.settings import changed
@@ -28,6 +27,14 @@ from pace_actors.values import THREAD_PREFIX, ThreadKey
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
+
+
+class EngineHost(Host, Protocol):
+    """A host whose actors can be stopped in order."""
+
+    def stop(self, addresses: Sequence[Address], timeout_s: float) -> list[str]:
+        """Stop actors, each behind what is in its inbox. Returns who did not end in time."""
+        ...
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +53,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class Engine:
     """The threads of one log and their summariser."""
 
-    def __init__(self, log: EventLog, host: PlainHost, summariser: Summariser, options: Options) -> None:
+    def __init__(self, log: EventLog, host: EngineHost, summariser: Summariser, options: Options) -> None:
         self.log = log
         self.host = host
         self.options = options

@@ -103,6 +103,12 @@ class AppendEnded(Message, frozen=True, kw_only=True):
     outcome: Appended | EventLogError
 
 
+class GoOn(Message, frozen=True, kw_only=True):
+    """From an actor to itself, when it was built again: handle what was held."""
+
+    control: ClassVar[bool] = True
+
+
 class TimerOver(Message, frozen=True, kw_only=True):
     """A timer of this actor ran out."""
 

@@ -77,7 +77,7 @@ class ThreadActor:
         """What is under way still ends, and its callers get its outcome; nothing is decided until then."""
         self._appends.doubt()
         if self._held:
-            self._me.tell(m.ViewThread())  # nobody looks: what is held is handled before it
+            self._me.tell(m.GoOn())
 
     def stop(self) -> None:
         """Cancel the timers; end what was held."""
@@ -92,6 +92,8 @@ class ThreadActor:
         """Handle one message; keep it for later while the state is in doubt."""
         if isinstance(message, m.AppendEnded):
             self._append_ended(message)
+        elif isinstance(message, m.GoOn):
+            self._drain()
         elif self._appends.in_doubt or self._held:
             self._held.append((message, reply))
             self._drain()

@@ -26,3 +26,13 @@ def default_logger() -> FilteringBoundLogger:
             cache_logger_on_first_use=False,
         ),
     )
+
+
+def quiet_logger() -> FilteringBoundLogger:
+    """A logger that says nothing."""
+    import structlog  # noqa: PLC0415 - as above
+
+    def drop(_logger: object, _name: str, _event: object) -> str:
+        raise structlog.DropEvent
+
+    return cast("FilteringBoundLogger", structlog.wrap_logger(None, processors=[drop]))

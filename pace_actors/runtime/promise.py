@@ -40,6 +40,11 @@ class Promise:
         for callback in callbacks:
             callback(value, error)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is an answer."""
+        return self._callbacks is None
+
     def wait(self, timeout_s: float) -> Any:
         """The answer, or its error. Raises `TimeoutError` when the time is over."""
         with self._guard:

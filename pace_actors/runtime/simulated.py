@@ -8,94 +8,42 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections import deque
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pace_actors.errors import PaceClosed, PaceError
-from pace_actors.messages import Message
+from pace_actors.messages import Message, Rebuild
 from pace_actors.runtime.ids import AscendingIds
+from pace_actors.runtime.logs import quiet_logger
+from pace_actors.runtime.mailbox import End
 from pace_actors.runtime.port import Actor, Address
-from pace_actors.runtime.promise import Promise
+from pace_actors.runtime.supervision import Incidents, Supervised
+from pace_actors.runtime.threaded import LocalAddress
 from pace_actors.runtime.timers import TimerHandle
 from pace_actors.values import SECOND, Microseconds
 
-
-class SimulatedAddress:
-    """An inbox in a simulation."""
-
-    def __init__(self, name: str, actor: Actor, host: SimulatedHost) -> None:
-        self.name = name
-        self.inbox: deque[tuple[Message, Promise | None]] = deque()
-        self.closed = False
-        self._actor = actor
-        self._host = host
-
-    def tell(self, message: Message) -> None:
-        """Put a message into the inbox."""
-        if self.closed:
-            self._host.dead_letters += 1
-        else:
-            self.inbox.append((message, None))
-            self._host.ready(self)
-
-    def ask(self, message: Message) -> Promise:
-        """Put a message into the inbox, for an answer."""
-        promise = Promise()
-        if self.closed:
-            promise.fail(PaceClosed(f"{self.name} has stopped; nothing was written"))
-        else:
-            self.inbox.append((message, promise))
-            self._host.ready(self)
-        return promise
-
-    def run_one(self) -> None:
-        """Handle the oldest message."""
-        message, reply = self.inbox.popleft()
-        try:
-            self._actor.receive(message, reply)
-        except PaceError as error:
-            if reply is None:
-                self._recover(error, None)
-            else:
-                reply.fail(error)
-        except Exception as error:  # noqa: BLE001 - any exception rebuilds the actor
-            self._recover(error, reply)
-
-    def begin(self) -> None:
-        """Build the actor's state."""
-        self._actor.start(self)
-
-    def end(self) -> None:
-        """The last call."""
-        self.closed = True
-        self._actor.stop()
-
-    def _recover(self, error: BaseException, reply: Promise | None) -> None:
-        self._host.restarts += 1
-        self._host.errors.append(error)
-        if reply is not None:
-            reply.fail(error)
-        self._actor.failed(error)
-        self._actor.start(self)
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 
 class SimulatedHost:
     """Actors on a seeded scheduler. See `runtime.port.Host` for the verbs."""
 
-    def __init__(self, *, start: Microseconds = 1_700_000_000 * SECOND, seed: int | None = None) -> None:
-        self.restarts = 0
-        self.dead_letters = 0
-        self.errors: list[BaseException] = []
-        """What actors raised."""
+    def __init__(
+        self,
+        *,
+        start: Microseconds = 1_700_000_000 * SECOND,
+        seed: int | None = None,
+        logger: FilteringBoundLogger | None = None,
+    ) -> None:
+        self.incidents = Incidents(logger or quiet_logger(), self.monotonic_s)
         self.steps = 0
         self._now = start
         self._started = start
         self._random = None if seed is None else random.Random(seed)  # noqa: S311 - a schedule, not a secret
         self._bits = random.Random(seed or 0)  # noqa: S311
         self._ids = AscendingIds(self.now, self._bits.getrandbits)
-        self._ready: list[SimulatedAddress] = []
+        self._ready: list[LocalAddress] = []
         self._timers: list[tuple[Microseconds, int, TimerHandle]] = []
         self._numbers = count()
         self._work_delay_s = 0.0
@@ -114,19 +62,22 @@ class SimulatedHost:
         """A UUIDv7 of virtual time and seeded bits."""
         return self._ids()
 
-    def spawn(self, actor: Actor, name: str) -> SimulatedAddress:
-        """Start an actor."""
-        address = SimulatedAddress(name, actor, self)
-        address.begin()
+    def spawn(self, actor: Actor, name: str) -> LocalAddress:
+        """Start an actor. Its state is built before its first message."""
+        address = LocalAddress(name, self.incidents)
+
+        def retry(wait_s: float) -> None:
+            self.after(wait_s, address, Rebuild())
+
+        address.supervised = Supervised(actor, address, self.incidents, retry)
+        address.mailbox.wake = lambda: self._ready.append(address)
+        address.tell(Rebuild())
         return address
 
     def retire(self, address: Address) -> bool:
         """Stop an actor if its inbox is empty."""
-        assert isinstance(address, SimulatedAddress)
-        if address.inbox:
-            return False
-        address.end()
-        return True
+        assert isinstance(address, LocalAddress)
+        return address.mailbox.close(only_if_empty=True)
 
     def after(self, delay_s: float, address: Address, message: Message) -> TimerHandle:
         """Tell a message at a virtual time."""
@@ -145,23 +96,33 @@ class SimulatedHost:
         """Called by a scripted model from within a job: its result takes this long."""
         self._work_delay_s = delay_s
 
-    def ready(self, address: SimulatedAddress) -> None:
-        """An inbox has a message."""
-        if address not in self._ready:
-            self._ready.append(address)
+    @property
+    def restarts(self) -> int:
+        """How often an actor was built again after an exception."""
+        return self.incidents.restarts
+
+    @property
+    def dead_letters(self) -> int:
+        """Messages to actors that had stopped."""
+        return self.incidents.dead_letters
 
     def step(self) -> bool:
         """Let one runnable actor handle one message; False when nobody can run."""
-        self._ready = [address for address in self._ready if address.inbox and not address.closed]
-        if not self._ready:
-            return False
-        index = 0 if self._random is None else self._random.randrange(len(self._ready))
-        address = self._ready.pop(index)
-        address.run_one()
-        if address.inbox:
-            self.ready(address)
-        self.steps += 1
-        return True
+        while self._ready:
+            index = 0 if self._random is None else self._random.randrange(len(self._ready))
+            address = self._ready.pop(index)
+            envelope = address.mailbox.take()
+            if envelope is None:
+                continue  # it has left the queue, and comes back with its next message
+            self._ready.append(address)
+            if isinstance(envelope, End):
+                address.supervised.stop()
+                address.ended = True
+            else:
+                address.supervised.handle(envelope)
+            self.steps += 1
+            return True
+        return False
 
     def settle(self, steps: int = 100_000) -> None:
         """Run until nobody can run at this moment. Raises `RuntimeError` when that takes too many steps."""

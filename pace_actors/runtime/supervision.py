@@ -65,7 +65,6 @@ class Supervised:
     """One actor with its supervision. Called by one thread at a time."""
 
     __slots__ = (
-        "_actor",
         "_address",
         "_built",
         "_down_until",
@@ -74,12 +73,13 @@ class Supervised:
         "_incidents",
         "_last_failure",
         "_retry",
+        "actor",
         "current",
     )
 
     def __init__(self, actor: Actor, address: Address, incidents: Incidents, retry: Callable[[float], None]) -> None:
         """`retry(seconds)` has `handle` called with a `Rebuild` later."""
-        self._actor = actor
+        self.actor = actor
         self._address = address
         self._incidents = incidents
         self._retry = retry
@@ -87,7 +87,7 @@ class Supervised:
         self._down_until = 0.0
         self._failures = 0
         self._last_failure = 0.0
-        self._held: list[Envelope] = []
+        self._held: deque[Envelope] = deque()
         self.current = ""
         """What the actor is handling; it names the culprit when a stop takes too long."""
 
@@ -104,12 +104,17 @@ class Supervised:
         finally:
             self.current = ""
 
+    @property
+    def is_built(self) -> bool:
+        """Whether the actor has the state that its log says."""
+        return self._built
+
     def stop(self) -> None:
         """The last call."""
         self.current = "stop"
         try:
             if self._built:
-                self._actor.stop()
+                self.actor.stop()
         except BaseException as error:  # noqa: BLE001 - the others must still be stopped
             self._incidents.logger.error("actor_stop_failed", actor=self._address.name, error=repr(error))  # noqa: TRY400
         finally:
@@ -118,7 +123,7 @@ class Supervised:
 
     def _receive(self, envelope: Envelope) -> None:
         try:
-            self._actor.receive(envelope.message, envelope.reply_to)
+            self.actor.receive(envelope.message, envelope.reply_to)
         except PaceError as refusal:  # said on purpose: nothing was changed
             if envelope.reply_to is None:
                 raise
@@ -127,11 +132,10 @@ class Supervised:
     def _build(self) -> bool:
         if self._incidents.monotonic_s() < self._down_until:
             return False
-        self._actor.start(self._address)
+        self.actor.start(self._address)
         self._built = True
-        held, self._held = self._held, []
-        for envelope in held:
-            self._receive(envelope)
+        while self._built and self._held:
+            self._receive(self._held.popleft())  # one that raises leaves the others for the next time
         return True
 
     def _put_off(self, envelope: Envelope) -> None:
@@ -163,7 +167,7 @@ class Supervised:
             envelope.reply_to.fail(error)
         wait_s = 0.0 if self._failures == 1 else min(BACKOFF_S_MAX, 2.0 ** (self._failures - 2))
         try:
-            self._actor.failed(error)
+            self.actor.failed(error)
             if not wait_s:
                 self._build()
         except BaseException as again:  # noqa: BLE001 - it stays down until the back-off is over

@@ -170,13 +170,13 @@ class Play:
             world.context(thread=thread)
         world.finish(3600)
         for ask in self.asks:
-            assert ask._callbacks is None, "an ask has no end"
+            assert ask.is_kept, "an ask has no end"
         for thread in THREADS:
             stored = [batch.heard for batch in world.stored(thread) if isinstance(batch.heard, TurnHeard)]
             ids = Counter(heard.turn_id for heard in stored)
             assert not ids or max(ids.values()) == 1, "a turn was stored twice"
             for of, words, turn_id, promise in self.turns:
-                if of == thread and promise._callbacks is None and promise._error is None and promise._value.stored:
+                if of == thread and promise.is_kept and promise._error is None and promise._value.stored:
                     assert [heard.user for heard in stored if heard.turn_id == turn_id] == [words]
 
 

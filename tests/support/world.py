@@ -21,13 +21,14 @@ from pace_actors.domain.context import Context, assemble
 from pace_actors.domain.fold import Batch, batches, requests_of, thread_from
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.state import EMPTY, ThreadState, state_digest
-from pace_actors.engine import Engine, Options
+from pace_actors.engine import Engine, EngineHost, Options
+from pace_actors.errors import ActorUnavailable
 from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRejected, SummaryRequested
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure, Summariser
 from pace_actors.models.scripted import Later, Outcome, Script, ScriptedSummariser, join_script
-from pace_actors.runtime.plain import PlainHost
 from pace_actors.runtime.promise import Promise
-from pace_actors.runtime.simulated import SimulatedAddress, SimulatedHost
+from pace_actors.runtime.simulated import SimulatedHost
+from pace_actors.runtime.threaded import LocalAddress
 from pace_actors.settings import changed
 from pace_actors.values import SECOND, ThreadKey
 from tests.support.account import Account, Broken, check_stream, require
@@ -168,7 +169,7 @@ class World:
             logger=self._logger,
         )
         log = cast("EventLog", WatchedLog(self.log, self))
-        self.engine = Engine(log, cast("PlainHost", self.host), self._summariser, options)
+        self.engine = Engine(log, cast("EngineHost", self.host), self._summariser, options)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -309,12 +310,16 @@ class World:
         if not self.engine.threads.is_awake(key) and self.log.stream_version(key.stream) == 0:
             settings = changed(EMPTY.settings, self.settings_at_open)
             return m.ThreadView(key=key, state=EMPTY, settings=settings, durable_version=0)
-        found: list[m.ThreadView] = []
-        self.engine.ask(key, m.ViewThread()).then(lambda view, _: found.append(view))
-        while not found:
-            assert self.host.step() or self.step(), "nobody answered"
-            self.check()
-        return found[0]
+        while True:
+            view = cast("Promise", self.engine.ask(key, m.ViewThread()))
+            while not view.is_kept:
+                if not (self.host.step() or self.step()):
+                    self.advance(1.0)  # its actor waits before it is built anew, with what it was asked
+                self.check()
+            try:
+                return cast("m.ThreadView", view.wait(0))
+            except ActorUnavailable:
+                self.advance(1.0)  # it failed again and again, and waits before it is built anew
 
     def state(self, thread: str = THREAD, user: str = USER) -> ThreadState:
         """The state of a thread with what is on its way."""
@@ -378,7 +383,10 @@ class World:
     def check(self) -> None:
         """Hold the state of every thread that has changed against its account."""
         for key, address in self.engine.threads.awake().items():
-            actor = cast("ThreadActor", cast("SimulatedAddress", address)._actor)
+            supervised = cast("LocalAddress", address).supervised
+            if not supervised.is_built:
+                continue  # it waits to be built again
+            actor = cast("ThreadActor", supervised.actor)
             state = actor._ahead
             if self._checked.get(key) is not state:
                 self._hold(key.stream, state.version, partial(_check_state, state))
