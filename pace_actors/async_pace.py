@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 from eventlog import EventLog
 from pace_actors import messages as m
-from pace_actors.core import LATE, Core, TurnFields
+from pace_actors.core import LATE, Core
 from pace_actors.domain.context import Context
 from pace_actors.pace import Pace, Stats
 from pace_actors.runtime.port import Answer
 from pace_actors.settings import ThreadSettings
-from pace_actors.thread import Recorded, Thread, outcome_unknown
+from pace_actors.thread import Recorded, Thread, outcome_unknown, raise_refusal
 from pace_actors.values import DEFAULT_USER, ThreadKey
 
 
@@ -72,7 +72,6 @@ class AsyncPace:
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
-        self._core = pace.core
         self._wakeups: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Wakeups] = weakref.WeakKeyDictionary()
 
     @classmethod
@@ -110,8 +109,8 @@ class AsyncPace:
 
     @property
     def core(self) -> Core:
-        """What the faces share."""
-        return self._core
+        """What the faces share. Raises `PaceClosed`."""
+        return self._pace.core
 
     async def close(self, timeout: float = 10.0) -> None:  # noqa: ASYNC109 - the same word as in Pace
         """As `Pace.close`."""
@@ -136,10 +135,10 @@ class AsyncPace:
     async def within(self, answer: Answer) -> Any:
         """Wait for an answer within the deadline. Raises `DeadlineExceeded`, or the error that is the answer."""
         try:
-            async with asyncio.timeout(self._core.options.deadline_s):
+            async with asyncio.timeout(self.core.options.deadline_s):
                 return await self.wakeups().future_of(answer)
         except TimeoutError:
-            raise self._core.too_late() from None
+            raise self.core.too_late() from None
 
 
 class AsyncThread:
@@ -159,10 +158,29 @@ class AsyncThread:
     def __repr__(self) -> str:
         return f"Async{self._thread!r}"
 
-    async def record(self, user: str, assistant: str = "", **more: Unpack[TurnFields]) -> Recorded:
+    async def record(
+        self,
+        user: str = "",
+        assistant: str = "",
+        *,
+        turn_id: str | None = None,
+        at: datetime | None = None,
+        actions: Sequence[Mapping[str, Any]] = (),
+        channel: str = "",
+        context: Context | None = None,
+    ) -> Recorded:
         """As `Thread.record`. Cancelling gives up the wait, not the turn."""
         core = self._pace.core
-        turn = core.turn(self.key, user, assistant, more)
+        turn = core.turn(
+            self.key,
+            user,
+            assistant,
+            turn_id=turn_id,
+            at=at,
+            actions=actions,
+            channel=channel,
+            context=context,
+        )
         future = self._pace.wakeups().future_of(core.ask(self.key, turn))
         try:
             async with asyncio.timeout(core.options.deadline_s):
@@ -171,21 +189,43 @@ class AsyncThread:
             raise outcome_unknown(turn) from None
         return recorded
 
-    def record_nowait(self, user: str, assistant: str = "", **more: Unpack[TurnFields]) -> Awaitable[Recorded]:
+    def record_nowait(
+        self,
+        user: str = "",
+        assistant: str = "",
+        *,
+        turn_id: str | None = None,
+        at: datetime | None = None,
+        actions: Sequence[Mapping[str, Any]] = (),
+        channel: str = "",
+        context: Context | None = None,
+    ) -> Awaitable[Recorded]:
         """As `Thread.record_nowait`: a future of the running event loop."""
         core = self._pace.core
-        return self._pace.wakeups().future_of(core.ask(self.key, core.turn(self.key, user, assistant, more)))
+        turn = core.turn(
+            self.key,
+            user,
+            assistant,
+            turn_id=turn_id,
+            at=at,
+            actions=actions,
+            channel=channel,
+            context=context,
+        )
+        answer = core.ask(self.key, turn)
+        raise_refusal(answer)
+        return self._pace.wakeups().future_of(answer)
 
     async def context(self, user_text: str | None = None, *, now: datetime | None = None) -> Context:
         """As `Thread.context`."""
         core = self._pace.core
-        at = core.context_at(user_text, now)
+        core.check_context(user_text, now)
         try:
             async with asyncio.timeout(core.options.deadline_s):
                 view: m.ThreadView = await self._pace.wakeups().future_of(core.view(self.key))
         except LATE:
-            return core.late_context(self.key, user_text, at)
-        return core.context(view, user_text, at)
+            return core.late_context(self.key, user_text, now)
+        return core.context(view, user_text, now)
 
     async def reset(self, *, at: datetime | None = None) -> bool:
         """As `Thread.reset`."""

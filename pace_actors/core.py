@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any
 
-from eventlog import EventLog, EventLogError, MemoryLog
+from eventlog import EventLog, EventLogError, MemoryLog, OpenedInAnotherProcess
 from pace_actors import messages as m
 from pace_actors.actors.thread_log import OWN_ID_PREFIX
 from pace_actors.domain.context import Context, assemble, nothing_known
@@ -36,23 +37,8 @@ CONTEXTS_KEPT = 10_000
 """Threads whose last context is remembered, to be named by the turn that answers it."""
 CORRELATION_CHARS = 16
 """Of a UUIDv7 in hexadecimal: its time and its counter."""
-LATE = (TimeoutError, MailboxFull, ActorUnavailable)
+LATE: tuple[type[Exception], ...] = (TimeoutError, MailboxFull, ActorUnavailable)
 """What leaves a thread's part out of a context."""
-
-
-class TurnFields(TypedDict, total=False):
-    """What may be said of a turn besides its words."""
-
-    turn_id: str | None
-    """Makes a retry safe: the same id and content again gives the first outcome."""
-    at: datetime | None
-    """When it was (naive: in the thread's `zone`), by default now."""
-    actions: Sequence[Mapping[str, Any]]
-    """What the assistant did: mappings with `name`, `arguments`, `outcome`."""
-    channel: str
-    """Where it was said, `voice` or `chat` perhaps."""
-    context: Context | None
-    """What the assistant answered to, by default the last context that the thread was asked for."""
 
 
 class Core:
@@ -69,6 +55,7 @@ class Core:
         self._contexts: OrderedDict[ThreadKey, ContextRef] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
+        self._process = os.getpid()
 
     # --- where a thread lives -----------------------------------------------------------------------------------------
 
@@ -109,9 +96,11 @@ class Core:
             return self._passing
 
     def check_open(self) -> None:
-        """Raise `PaceClosed` once `close` was called."""
+        """Raise `PaceClosed` once `close` was called, and `OpenedInAnotherProcess` in a forked child."""
         if self._closed:
             raise PaceClosed("this Pace is closed; open the directory again")
+        if os.getpid() != self._process:
+            raise OpenedInAnotherProcess(path=self.log.log_id)
 
     # --- what a handle asks -------------------------------------------------------------------------------------------
 
@@ -122,6 +111,14 @@ class Core:
     def view(self, key: ThreadKey) -> Answer:
         """A `ThreadView`. Raises `PaceClosed`."""
         return self.engine_of(key).view(key)
+
+    def check_context(self, user_text: str | None, now: datetime | None) -> None:
+        """Raise `InvalidInput` for arguments that make no context, `PaceClosed`."""
+        self.check_open()
+        if user_text is not None and not isinstance(user_text, str):
+            raise InvalidInput(f"user_text is text, not {type(user_text).__name__}", what="user_text")
+        if now is not None and not isinstance(now, datetime):
+            raise InvalidInput(f"now is a datetime, not {type(now).__name__}", what="now")
 
     def within(self, answer: Answer) -> Any:
         """Wait for an answer within the deadline. Raises `DeadlineExceeded`, or the error that is the answer."""
@@ -135,18 +132,30 @@ class Core:
         deadline_s = self.options.deadline_s
         return DeadlineExceeded(f"no answer within {deadline_s:g} s", deadline_s=deadline_s)
 
-    def turn(self, key: ThreadKey, user: str, assistant: str, fields: TurnFields) -> m.RecordTurn:
+    def turn(
+        self,
+        key: ThreadKey,
+        user: str,
+        assistant: str,
+        *,
+        turn_id: str | None,
+        at: datetime | None,
+        actions: Sequence[Mapping[str, Any]],
+        channel: str,
+        context: Context | None,
+    ) -> m.RecordTurn:
         """The message that records a turn. Raises `InvalidInput`."""
-        turn_id, at, context = fields.get("turn_id"), fields.get("at"), fields.get("context")
         if turn_id is not None:
             check_id("turn_id", turn_id)
         if at is not None and not isinstance(at, datetime):
             raise InvalidInput(f"at is a datetime, not {type(at).__name__}", what="at")
+        if context is not None and not isinstance(context, Context):
+            raise InvalidInput(f"context is what context() gave, not {type(context).__name__}", what="context")
         return m.RecordTurn(
             user=user,
             assistant=assistant,
-            actions=fields.get("actions", ()),
-            channel=fields.get("channel", ""),
+            actions=actions,
+            channel=channel,
             at=self.now() if at is None else at,
             at_given=at is not None,
             turn_id=OWN_ID_PREFIX + self.host.new_id().hex() if turn_id is None else turn_id,
@@ -172,12 +181,12 @@ class Core:
 
     # --- contexts -----------------------------------------------------------------------------------------------------
 
-    def context(self, view: m.ThreadView, user_text: str | None, now: Microseconds) -> Context:
+    def context(self, view: m.ThreadView, user_text: str | None, now: datetime | None) -> Context:
         """The context of a thread, which the next turn recorded in it will name."""
         context = assemble(
             view.key,
             view.state,
-            now=now,
+            now=self.now() if now is None else moment(now, view.settings.zone),
             settings=view.settings,
             user_text=user_text,
             identity=self.options.identity,
@@ -190,19 +199,10 @@ class Core:
                 self._contexts.popitem(last=False)
         return context
 
-    def late_context(self, key: ThreadKey, user_text: str | None, now: Microseconds) -> Context:
+    def late_context(self, key: ThreadKey, user_text: str | None, now: datetime | None) -> Context:
         """The context when the thread did not answer in time."""
-        return nothing_known(key, now, user_text, self.options.identity, "thread")
-
-    def context_at(self, user_text: str | None, now: datetime | None) -> Microseconds:
-        """The moment of a context. Raises `InvalidInput` for arguments that make none."""
-        if user_text is not None and not isinstance(user_text, str):
-            raise InvalidInput(f"user_text is text, not {type(user_text).__name__}", what="user_text")
-        if now is None:
-            return self.now()
-        if getattr(now, "tzinfo", None) is None:
-            raise InvalidInput("now is a datetime with a time zone", what="now")
-        return moment(now)
+        at = self.now() if now is None else moment(now)
+        return nothing_known(key, at, user_text, self.options.identity, "thread")
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
 
+LOOK_S = 0.05
+"""What a look at an idle engine takes at most; also a wait of no time is given that."""
+
+
 class EngineHost(Host, Protocol):
     """A host whose actors can be stopped in order."""
 
@@ -99,13 +103,14 @@ class Engine:
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until every turn is durable and every request for a summary is decided; False when the time is over."""
         deadline = time.monotonic() + timeout_s
-        while (left := deadline - time.monotonic()) > 0:
+        while True:  # at least one look, however short the time
             try:
-                if self._settled(left):
+                if self._settled(max(LOOK_S, deadline - time.monotonic())):
                     return True
             except (TimeoutError, EventLogError):
                 return False
-        return False
+            if time.monotonic() >= deadline:
+                return False
 
     def _settled(self, left_s: float) -> bool:
         deadline = time.monotonic() + left_s
@@ -135,6 +140,7 @@ class Engine:
 
     def close(self, deadline: float) -> list[str]:
         """Stop in order: no more answers, then what was asked of threads, then the log. Returns who did not end."""
+        deadline = max(deadline, time.monotonic() + LOOK_S)
         culprits = self.host.stop([self.summariser], max(0.0, deadline - time.monotonic()))
         for _ in range(2):  # first what is in the inboxes is appended, then its outcome is passed on
             waiting = [address.ask(m.ViewThread()) for address in self.threads.awake().values()]

@@ -118,6 +118,13 @@ class CloseTimeout(PaceError):
     exit_code = 5
 
 
+class OptionsDiffer(PaceError):
+    """The directory is open in this process with other options. Use that Pace, or give the same. Field: option."""
+
+    code = "options_differ"
+    exit_code = 2
+
+
 class ModelNotAllowed(PaceError):
     """The model's address is not on this machine and `allow_remote_model` is not set. Fields: url."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import time
 import weakref
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import msgspec
 
@@ -20,13 +21,15 @@ from pace_actors.core import Core
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.state import EMPTY, world_hash
 from pace_actors.engine import Options
+from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY
+from pace_actors.lease import Lease, lease
 from pace_actors.models.choose import summariser_from
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.logs import default_logger
 from pace_actors.settings import changed
 from pace_actors.thread import Thread
-from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, ThreadKey
+from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, ThreadKey, one_of, positive
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
@@ -52,8 +55,10 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
 class Pace:
     """The memory of an assistant. Made by `Pace.open`, ended by `close` or as a context manager."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, lease: Lease) -> None:
+        if not isinstance(lease, Lease):
+            raise TypeError("use Pace.open(path)")
+        self._lease = lease
         _open.add(self)
 
     @classmethod
@@ -82,36 +87,46 @@ class Pace:
         instead of 4 characters each. `identity` stands first in the system text of every context. `settings` are those
         of a thread; they hold for all threads of this directory.
 
-        Raises `InvalidSetting`, `ModelNotAllowed`, and from the log `LogInUse`, `NotALog` and its kinds.
+        Opened again in the same process, with the same options, it is the same memory.
+
+        Raises `InvalidSetting`, `InvalidInput`, `ModelNotAllowed`, `OptionsDiffer`, and from the log `LogInUse`,
+        `NotALog` and its kinds.
         """
         changed(EMPTY.settings, settings)  # refuse before anything is made
+        if not os.fspath(path):
+            raise InvalidInput("path is empty; name a directory", what="path")
         options = Options(
             settings=settings,
-            policy=redaction,
+            policy=one_of("redaction", redaction, get_args(RedactionPolicy)),
             token_counter=token_counter,
             identity=identity,
-            deadline_s=deadline_s,
-            awake_max=awake_max,
+            deadline_s=positive("deadline_s", deadline_s),
+            awake_max=positive("awake_max", awake_max),
             logger=logger if logger is not None else default_logger(),
         )
-        summariser = summariser_from(
-            model, model_name=model_name, api_key=api_key, allow_remote=allow_remote_model, logger=options.logger
-        )
-        with contextlib.ExitStack() as undo:
-            undo.callback(summariser.close)
-            log = eventlog.open(path, REGISTRY, mode=mode)
-            undo.callback(log.close)
-            core = Core(log, summariser, options)
-            undo.pop_all()
-        return cls(core)
+
+        def make() -> Core:
+            summariser = summariser_from(
+                model, model_name=model_name, api_key=api_key, allow_remote=allow_remote_model, logger=options.logger
+            )
+            with contextlib.ExitStack() as undo:
+                undo.callback(summariser.close)
+                log = eventlog.open(path, REGISTRY, mode=mode)
+                undo.callback(log.close)
+                core = Core(log, summariser, options)
+                undo.pop_all()
+            return core
+
+        told = {"model": model, "model_name": model_name, "api_key": api_key, "mode": mode, "logger": logger}
+        told |= {name: getattr(options, name) for name in Options.__struct_fields__ if name != "logger"}
+        return cls(lease(path, told, make))
 
     def thread(self, thread: str, *, user: str = DEFAULT_USER) -> Thread:
         """A conversation of a user. Any text of 1–250 UTF-8 bytes names it; asking creates nothing."""
-        return Thread(self._core, ThreadKey.of(user, thread))
+        return Thread(self._lease, ThreadKey.of(user, thread))
 
     def threads(self) -> list[ThreadKey]:
         """All threads that the log knows, oldest first."""
-        self._core.check_open()
         keys = (ThreadKey.of_stream(stream) for stream in self.log.streams(THREAD_PREFIX))
         return [key for key in keys if key is not None]
 
@@ -120,20 +135,17 @@ class Pace:
 
         A thread that waits before it asks a failing model again counts as idle.
         """
-        self._core.check_open()
         deadline = time.monotonic() + timeout
-        return all(engine.wait_idle(deadline - time.monotonic()) for engine in self._core.engines)
+        return all(engine.wait_idle(deadline - time.monotonic()) for engine in self.core.engines)
 
     def state_hash(self) -> str:
         """32 hex digits over the states of all threads in the log; `pace replay` gives the same from the log alone."""
-        self._core.check_open()
-        return world_hash(self._core.engine.digests(self._core.options.deadline_s))
+        return world_hash(self.core.engine.digests(self.core.options.deadline_s))
 
     def stats(self) -> Stats:
         """Figures: the log, the actors, the summariser."""
-        self._core.check_open()
-        engine, host = self._core.engine, self._core.host
-        view = self._core.within(engine.summariser.ask(m.ViewSummariser()))
+        engine, host = self.core.engine, self.core.host
+        view = self.core.within(engine.summariser.ask(m.ViewSummariser()))
         return Stats(
             log=self.log.stats(),
             threads_awake=len(engine.threads.awake()),
@@ -146,21 +158,23 @@ class Pace:
 
     @property
     def core(self) -> Core:
-        """What the faces of one open directory share. Not for applications."""
-        return self._core
+        """What the faces of one open directory share. Not for applications. Raises `PaceClosed`."""
+        core = self._lease.core
+        core.check_open()
+        return core
 
     @property
     def log(self) -> EventLog:
         """The event log below, for reading."""
-        return self._core.log
+        return self.core.log
 
     def close(self, timeout: float = 10.0) -> None:
         """End what was asked, write it, and close. Model calls that are running are given up: they run again next time.
 
-        Closing twice is harmless. Raises `CloseTimeout` with the culprits when the time is over; the log is closed then
-        all the same.
+        Of several openings of one directory in this process, the last one closes it. Closing twice is harmless. Raises
+        `CloseTimeout` with the culprits when the time is over; the log is closed then all the same.
         """
-        self._core.close(timeout)
+        self._lease.close(timeout)
 
     def __enter__(self) -> Self:
         return self

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any
 
 from pace_actors import messages as m
 from pace_actors.actors.thread_log import turn_key
-from pace_actors.core import LATE, Core, TurnFields
+from pace_actors.core import LATE
 from pace_actors.domain.context import Context
-from pace_actors.errors import OutcomeUnknown
+from pace_actors.errors import MailboxFull, OutcomeUnknown, PaceClosed
+from pace_actors.lease import Lease
+from pace_actors.runtime.port import Answer
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import ThreadKey, check_id
 
@@ -20,10 +23,10 @@ Recorded = m.Recorded
 class Thread:
     """One conversation. A light handle: make as many as you like."""
 
-    __slots__ = ("_core", "_key")
+    __slots__ = ("_key", "_lease")
 
-    def __init__(self, core: Core, key: ThreadKey) -> None:
-        self._core = core
+    def __init__(self, lease: Lease, key: ThreadKey) -> None:
+        self._lease = lease
         self._key = key
 
     @property
@@ -34,28 +37,74 @@ class Thread:
     def __repr__(self) -> str:
         return f"Thread({self._key.thread!r}, user={self._key.user!r})"
 
-    def record(self, user: str, assistant: str = "", **more: Unpack[TurnFields]) -> Recorded:
+    def record(
+        self,
+        user: str = "",
+        assistant: str = "",
+        *,
+        turn_id: str | None = None,
+        at: datetime | None = None,
+        actions: Sequence[Mapping[str, Any]] = (),
+        channel: str = "",
+        context: Context | None = None,
+    ) -> Recorded:
         """Record a turn; it is durable when this returns.
 
-        `more` is `turn_id`, `at`, `actions`, `channel`, `context`; `core.TurnFields` says what they mean.
+        `turn_id` makes a retry safe: the same id and content again gives the first outcome. `at` is when it was (naive:
+        in the thread's `zone`), by default now. `actions` are what the assistant did: mappings with `name`,
+        `arguments`, `outcome`. `channel` is where it was said, `voice` or `chat` perhaps. `context` is the one that the
+        assistant answered, by default the last one that this thread was asked for.
 
         Raises `InvalidInput`, `TurnTooLarge`, `TurnConflict`, `Erased`, `AppendFailed`, `OutcomeUnknown`,
         `MailboxFull`, `ActorUnavailable`, `PaceClosed`.
         """
-        turn = self._core.turn(self._key, user, assistant, more)
+        core = self._lease.core
+        turn = core.turn(
+            self._key,
+            user,
+            assistant,
+            turn_id=turn_id,
+            at=at,
+            actions=actions,
+            channel=channel,
+            context=context,
+        )
         try:
-            recorded: Recorded = self._core.ask(self._key, turn).wait(self._core.options.deadline_s)
+            recorded: Recorded = core.ask(self._key, turn).wait(core.options.deadline_s)
         except TimeoutError:
             raise outcome_unknown(turn) from None
         return recorded
 
-    def record_nowait(self, user: str, assistant: str = "", **more: Unpack[TurnFields]) -> Future[Recorded]:
+    def record_nowait(
+        self,
+        user: str = "",
+        assistant: str = "",
+        *,
+        turn_id: str | None = None,
+        at: datetime | None = None,
+        actions: Sequence[Mapping[str, Any]] = (),
+        channel: str = "",
+        context: Context | None = None,
+    ) -> Future[Recorded]:
         """The same without waiting: a future that ends when the turn is durable or has failed.
 
         A `context()` asked afterwards contains the turn. If its append fails, every turn recorded on top of it fails
-        with the same cause; record them again in order, with their turn ids.
+        with the same cause; record them again in order, with their turn ids. Raises at once what makes no turn of it,
+        and `MailboxFull` when 1,024 turns of this thread wait already: wait for one of their futures, then go on.
         """
-        turn = self._core.turn(self._key, user, assistant, more)
+        core = self._lease.core
+        turn = core.turn(
+            self._key,
+            user,
+            assistant,
+            turn_id=turn_id,
+            at=at,
+            actions=actions,
+            channel=channel,
+            context=context,
+        )
+        answer = core.ask(self._key, turn)
+        raise_refusal(answer)
         future: Future[Recorded] = Future()
         future.set_running_or_notify_cancel()
 
@@ -65,29 +114,31 @@ class Thread:
             else:
                 future.set_exception(error)
 
-        self._core.ask(self._key, turn).then(ended)
+        answer.then(ended)
         return future
 
     def context(self, user_text: str | None = None, *, now: datetime | None = None) -> Context:
         """What the planner sees: the summary, what is not yet summarised, the last turns, and the current text.
 
-        Never waits for a model. Raises `InvalidInput` and `PaceClosed` only: if the thread does not answer in time, the
-        context holds the current text, and its receipt names the part that is late.
+        `now` (naive: in the thread's `zone`) is the present by default. Never waits for a model. Raises `InvalidInput`
+        and `PaceClosed` only: if the thread does not answer in time, the context holds the current text, and its
+        receipt names the part that is late.
         """
-        core = self._core
-        at = core.context_at(user_text, now)
+        core = self._lease.core
+        core.check_context(user_text, now)
         try:
             view: m.ThreadView = core.view(self._key).wait(core.options.deadline_s)
         except LATE:
-            return core.late_context(self._key, user_text, at)
-        return core.context(view, user_text, at)
+            return core.late_context(self._key, user_text, now)
+        return core.context(view, user_text, now)
 
     def reset(self, *, at: datetime | None = None) -> bool:
         """Start afresh: the next turn begins a new session. History stays. False if there was nothing to end.
 
         `at` is when that was (naive: in the thread's `zone`), by default now.
         """
-        done: m.Done = self._core.within(self._core.ask(self._key, self._core.reset(at)))
+        core = self._lease.core
+        done: m.Done = core.within(core.ask(self._key, core.reset(at)))
         return done.changed
 
     def settings(self, *, at: datetime | None = None, **changes: Any) -> ThreadSettings:
@@ -98,7 +149,7 @@ class Thread:
         Raises `InvalidSetting` and changes nothing when one is out of range; `ResumeFixed` when `resume` is changed
         after the first turn.
         """
-        core = self._core
+        core = self._lease.core
         if changes:
             core.within(core.ask(self._key, core.change_settings(self._key, changes, at)))
         view: m.ThreadView = core.within(core.view(self._key))
@@ -107,8 +158,18 @@ class Thread:
     def is_recorded(self, turn_id: str) -> bool:
         """Whether a turn of this id is durable in the log, or was once and is erased. Waits for nobody."""
         check_id("turn_id", turn_id)
-        self._core.check_open()
-        return self._core.log.find(self._key.stream, turn_key(turn_id)) is not None
+        return self._lease.core.log.find(self._key.stream, turn_key(turn_id)) is not None
+
+
+def raise_refusal(answer: Answer) -> None:
+    """Raise what refused a message before it was taken in."""
+    if answer.is_kept:
+        try:
+            answer.wait(0)
+        except (MailboxFull, PaceClosed):
+            raise
+        except Exception:  # noqa: BLE001 - an outcome, not a refusal: it is the future's
+            return
 
 
 def outcome_unknown(turn: m.RecordTurn) -> OutcomeUnknown:

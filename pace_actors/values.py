@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from collections.abc import Sequence
+from typing import Literal, Self, TypeVar
 
 import msgspec
 
 from eventlog import Code, Text
 from pace_actors.errors import InvalidInput
+
+V = TypeVar("V")
+N = TypeVar("N", int, float)
 
 Microseconds = int
 """A moment: UTC microseconds since 1970."""
@@ -90,6 +94,21 @@ def check_id(what: str, value: str) -> None:
         raise InvalidInput(f"{what} holds half a surrogate pair, which has no UTF-8 form", what=what) from None
     if not 1 <= size <= ID_BYTES_MAX:
         raise InvalidInput(f"{what} has {size} UTF-8 bytes; 1 to {ID_BYTES_MAX} are possible", what=what, bytes=size)
+
+
+def one_of(what: str, value: V, allowed: Sequence[object]) -> V:
+    """`value`, if it is one of the allowed ones. Raises `InvalidInput`."""
+    if value not in allowed:
+        raise InvalidInput(f"{what}={value!r}: {', '.join(map(str, allowed))}", what=what, allowed=tuple(allowed))
+    return value
+
+
+def positive(what: str, value: N) -> N:
+    """`value`, if it is a number above zero. Raises `InvalidInput`."""
+    number: object = value  # what a caller without a type checker gives
+    if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0:
+        raise InvalidInput(f"{what}={value!r}: a number above 0", what=what)
+    return value
 
 
 def _escape(part: str) -> str:

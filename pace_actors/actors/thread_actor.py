@@ -23,7 +23,7 @@ from pace_actors.domain.thread import (
     idle_since,
     wait_s,
 )
-from pace_actors.errors import PaceClosed, PaceError, ResumeFixed
+from pace_actors.errors import InvalidInput, PaceClosed, PaceError, ResumeFixed
 from pace_actors.events import (
     AnswerArrived,
     ClockRead,
@@ -39,8 +39,10 @@ from pace_actors.events import (
 )
 from pace_actors.runtime.port import Address, Reply, Timer
 from pace_actors.settings import ThreadSettings, changed
-from pace_actors.values import ThreadKey
+from pace_actors.values import MINUTE, ThreadKey
 
+AHEAD_MAX = 24 * 60 * MINUTE
+"""How far ahead of the clock a turn may say that it was: silence is measured from the latest turn."""
 RETRIES_MAX = 3
 """How often a command is decided again because somebody else had appended to the stream."""
 
@@ -125,6 +127,10 @@ class ThreadActor:
 
     def _record(self, message: m.RecordTurn, reply: Reply | None) -> None:
         at = moment(message.at, self._effective_settings().zone)
+        if at > self._host.now() + AHEAD_MAX:
+            raise InvalidInput(
+                "the turn's time is more than a day ahead of the clock: is one of them wrong?", what="at"
+            )
         self._behind = max(0, self._host.now() - at) if message.at_given else 0
         self._write_overrides(at)
         if not self._ahead.settings.enabled:

@@ -92,7 +92,9 @@ def _recorded(batch: Batch) -> TurnRecorded | None:
 
 def turn_conflict(turn_id: str) -> TurnConflict:
     """The error of a turn id that was recorded with other content."""
-    return TurnConflict(f"the turn {turn_id!r} was recorded before with other content", turn_id=turn_id)
+    return TurnConflict(
+        f"the turn {turn_id!r} was recorded before with other words, actions, channel, or another `at`", turn_id=turn_id
+    )
 
 
 def turn_key(turn_id: str) -> bytes:

@@ -224,11 +224,12 @@ def _redacted(texts: Sequence[str], policy: RedactionPolicy) -> tuple[tuple[str,
 
 
 def _check_sizes(texts: Sequence[str], settings: ThreadSettings) -> None:
-    total = sum(map(size, texts))
+    total = sum(map(size, [*texts[:2], *texts[4:]]))  # words and actions; not the channel, not the id
     if total > settings.max_turn_bytes:
         raise _too_large(total, settings.max_turn_bytes)
-    if size(texts[3]) > ID_BYTES_MAX:
-        raise InvalidInput(f"turn_id has at most {ID_BYTES_MAX} UTF-8 bytes", what="turn_id", limit=ID_BYTES_MAX)
+    for what, text in (("channel", texts[2]), ("turn_id", texts[3])):
+        if size(text) > ID_BYTES_MAX:
+            raise InvalidInput(f"{what} has at most {ID_BYTES_MAX} UTF-8 bytes", what=what, limit=ID_BYTES_MAX)
 
 
 def _check_redacted(texts: Sequence[str], settings: ThreadSettings) -> None:

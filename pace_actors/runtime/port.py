@@ -28,6 +28,11 @@ class Reply(Protocol):
 class Answer(Protocol):
     """The asker's side of a reply."""
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is an answer."""
+        ...
+
     def wait(self, timeout_s: float) -> Any:
         """The answer, or its error. Raises `TimeoutError` when the time is over."""
         ...

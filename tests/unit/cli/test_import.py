@@ -102,7 +102,7 @@ def test_an_erased_turn_stays_erased_and_does_not_stop_the_rest(tmp_path: Path) 
     with Pace.open(tmp_path / "log") as running:
         fed(running, json_lines(line(1), line(2)))
         key = running.thread("t").key
-        running._core.engine.ask(key, m.EraseThread(at=1)).wait(10)
+        running.core.engine.ask(key, m.EraseThread(at=1)).wait(10)
         tally = fed(running, json_lines(line(1), line(2), line(3)))
     assert (tally.erased, tally.turns) == (2, 1)
 
