@@ -10,6 +10,8 @@
 ['system', 'user', 'assistant', 'user']
 """
 
+from typing import TYPE_CHECKING, Any
+
 from pace_actors.domain.context import Context, Receipt
 from pace_actors.errors import PaceError
 from pace_actors.messages import Recorded
@@ -18,7 +20,11 @@ from pace_actors.settings import ThreadSettings
 from pace_actors.thread import Thread
 from pace_actors.values import ThreadKey
 
+if TYPE_CHECKING:
+    from pace_actors.async_pace import AsyncPace
+
 __all__ = [
+    "AsyncPace",
     "Context",
     "Pace",
     "PaceError",
@@ -29,3 +35,12 @@ __all__ = [
     "ThreadKey",
     "ThreadSettings",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`AsyncPace` is loaded, and asyncio with it, when it is asked for."""
+    if name == "AsyncPace":
+        from pace_actors.async_pace import AsyncPace  # noqa: PLC0415 - as said
+
+        return AsyncPace
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

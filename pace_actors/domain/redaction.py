@@ -152,7 +152,7 @@ def _clear_of_marks(text: str, spans: Iterable[Span]) -> list[Span]:
     """The spans that touch no mark set earlier."""
     found = list(spans)
     if not found:
-        return []
+        return found
     marks = [match.span() for match in _MARK.finditer(text)]
     starts = [start for start, _ in marks]
     clear = []

@@ -17,6 +17,10 @@ REDACTION_VERSION: int = 1
 """Goes up with every change of what is found."""
 
 
+_TEXT_CHARS_MIN = 6
+"""The shortest text with a secret and the word that tells it: `pw: a1`."""
+
+
 class Span(NamedTuple):
     """A secret: from, to, its kind."""
 
@@ -40,11 +44,21 @@ class Shape(NamedTuple):
 
 def spans_in(text: str) -> Iterator[Span]:
     """Every secret in `text`, in no order, perhaps overlapping."""
+    if len(text) < _TEXT_CHARS_MIN:
+        return
     folded = text.casefold()
     for shape in SHAPES:
-        if not shape.needs or any(need in folded for need in shape.needs):
+        if not shape.needs or _has_one(folded, shape.needs):
             yield from _found(shape, text)
-    yield from _pem_spans(text)
+    if _PEM_BEGIN.search(text):
+        yield from _pem_spans(text)
+
+
+def _has_one(folded: str, needs: tuple[str, ...]) -> bool:
+    for need in needs:  # noqa: SIM110 - a third of the time of `any` with a generator, for every text of every turn
+        if need in folded:
+            return True
+    return False
 
 
 def spans_across(text: str) -> Iterator[Span]:
@@ -52,7 +66,8 @@ def spans_across(text: str) -> Iterator[Span]:
     for shape in SHAPES:
         if shape.joins:
             yield from _found(shape, text)
-    yield from _pem_spans(text, only_ended=True)
+    if _PEM_BEGIN.search(text):
+        yield from _pem_spans(text, only_ended=True)
 
 
 def spans_after(name: str, value: str) -> Iterator[Span]:
