@@ -165,7 +165,9 @@ class LogInUse(EventLogError):
 
     code = "log_in_use"
     template = "another process has this log open for writing"
-    advice = "Stop it, or open the log with readonly=True"
+    advice = (
+        "Stop it; reading beside it works: every `pace` command that only reads, and eventlog.open(path, readonly=True)"
+    )
 
 
 class OpenedInAnotherProcess(EventLogError):
@@ -188,6 +190,14 @@ class NotALog(EventLogError):
 
     code = "not_a_log"
     template = "this is not an event log that can be opened"
+
+
+class PermissionDenied(NotALog):
+    """The system does not let this user at a file or directory of the log. Fields: path, reason."""
+
+    code = "permission_denied"
+    template = "the log cannot be opened by this user"
+    advice = "Change the owner or the mode of that path, or open a copy; reading needs no right to write"
 
 
 class NewerFormat(NotALog):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from eventlog.errors import EventLogError, LogInUse, NotALog
+from eventlog import errors as eventlog_errors
+from eventlog.errors import EventLogError
 
 
 class PaceError(Exception):
@@ -139,7 +140,17 @@ class ImportFailed(PaceError):
     exit_code = 3
 
 
-EXIT_CODES: dict[type[BaseException], int] = {LogInUse: 6, NotALog: 7, EventLogError: 5}
+EXIT_CODES: dict[type[BaseException], int] = {
+    eventlog_errors.LogInUse: 6,
+    eventlog_errors.PermissionDenied: 2,
+    eventlog_errors.NotALog: 7,
+    eventlog_errors.BadRecord: 7,
+    eventlog_errors.UnknownType: 7,
+    eventlog_errors.NoUpcaster: 7,
+    eventlog_errors.InvalidArgument: 2,
+    eventlog_errors.OptionsDiffer: 2,
+    EventLogError: 5,
+}
 """Exit codes of the errors that come from elsewhere; the first matching class counts."""
 
 

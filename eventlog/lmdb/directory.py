@@ -10,6 +10,7 @@ creation was interrupted and whose header says what it is; with it, a missing fi
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
@@ -19,7 +20,15 @@ from typing import Any, Final
 
 import msgspec
 
-from eventlog.errors import DamagedLog, NetworkFileSystem, NewerFormat, NotALog
+from eventlog.errors import (
+    DamagedLog,
+    DiskFull,
+    EventLogError,
+    NetworkFileSystem,
+    NewerFormat,
+    NotALog,
+    PermissionDenied,
+)
 
 FORMAT: Final = 1
 KIND: Final = "eventlog"
@@ -30,6 +39,9 @@ _NETWORK_KINDS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gfs2", "ocfs2", "davfs"}
 )
 _NETWORK_FUSE: Final = ("fuse.sshfs", "fuse.rclone", "fuse.glusterfs", "fuse.s3fs", "fuse.davfs", "fuse.cephfs")
+
+NO_SPACE: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
+NOT_PERMITTED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 _META: Final = struct.Struct("=16xIIQQIHHQQQQQ48xQQ")
 """A meta page of the LMDB 0.9 engine on a 64-bit machine: header, magic, version, address, map size, the free-list
@@ -50,6 +62,15 @@ class Current(msgspec.Struct, frozen=True):
 def generation_path(directory: Path, generation: int) -> Path:
     """The directory of one generation's files."""
     return directory / f"log-{generation}"
+
+
+def not_opened(path: Path, error: OSError) -> EventLogError:
+    """The typed error for what the system says while a log in a directory is opened."""
+    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(path)
+    if error.errno in NO_SPACE:
+        return DiskFull(path=where)
+    kind = PermissionDenied if error.errno in NOT_PERMITTED else NotALog
+    return kind(path=where, reason=(error.strerror or str(error)).lower())
 
 
 def read_current(directory: Path) -> Current | None:

@@ -8,7 +8,6 @@ which two busy readers put off for ever.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import threading
@@ -25,10 +24,12 @@ from eventlog.errors import (
     LogClosed,
     NotALog,
     OpenedInAnotherProcess,
+    PermissionDenied,
     TooManyReaders,
 )
-from eventlog.lmdb.directory import check_length
+from eventlog.lmdb.directory import NO_SPACE, NOT_PERMITTED, check_length
 from eventlog.lmdb.layout import TABLES_MAX, Tables
+from eventlog.lmdb.lock import is_written
 
 READERS_MAX: Final = 1024
 _LARGE_MAP_BYTES: Final = 64 << 30
@@ -36,13 +37,12 @@ _SMALL_MAP_BYTES: Final = 256 << 20
 MAP_BYTES_DEFAULT: Final = (
     _LARGE_MAP_BYTES if sys.maxsize > 1 << 32 and sys.platform in ("linux", "darwin") else _SMALL_MAP_BYTES
 )
-_NO_SPACE: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 
 def is_disk_full(error: BaseException) -> bool:
     """Whether an error of the engine or the system says that the device is full."""
     code = getattr(error, "code", None) or getattr(error, "errno", None)
-    return isinstance(error, lmdb.DiskError) or code in _NO_SPACE
+    return isinstance(error, lmdb.DiskError) or code in NO_SPACE
 
 
 class Environment:
@@ -62,12 +62,34 @@ class Environment:
 
     # --- opening and closing ------------------------------------------------------------------------------------------
     def open(self) -> lmdb.Environment:
-        """Open the file; `adopt` then gives it its tables. Raises `DamagedLog`, `NotALog`, `DiskFull`."""
+        """Open the file; `adopt` then gives it its tables.
+
+        A reader that may not write `lock.mdb` reads without the engine's locks. That is safe only while nobody writes,
+        which a read-only copy or file system implies: pages that a writer uses again would be read in the middle of it.
+        So it is refused where a writer is at work now.
+
+        Raises `DamagedLog`, `NotALog`, `PermissionDenied`, `DiskFull`.
+        """
         data = self.path / "data.mdb"
         if data.exists():
             check_length(data)
         try:
-            opened = lmdb.open(
+            opened = self._open_engine(locked=True)
+        except PermissionDenied as error:
+            if not self.readonly:
+                raise
+            if is_written(self.path.parent / "lock"):
+                reason = "a process writes this log, and to read beside it needs the right to write lock.mdb"
+                raise PermissionDenied(path=str(self.path / "lock.mdb"), reason=reason) from error
+            opened = self._open_engine(locked=False)
+        opened.reader_check()
+        self._lmdb = opened
+        return opened
+
+    def _open_engine(self, *, locked: bool) -> lmdb.Environment:
+        data = self.path / "data.mdb"
+        try:
+            return lmdb.open(
                 str(self.path),
                 map_size=self.map_size,
                 readonly=self.readonly,
@@ -77,16 +99,16 @@ class Environment:
                 max_readers=READERS_MAX,
                 max_dbs=TABLES_MAX,
                 lib_version=0,  # engine 0.9, file format v1
+                lock=locked,
             )
         except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
             raise DamagedLog(path=str(data), reason=str(error)) from error
         except lmdb.Error as error:
             if is_disk_full(error):
                 raise DiskFull(path=str(data)) from error
+            if getattr(error, "code", None) in NOT_PERMITTED:
+                raise PermissionDenied(path=str(self.path), reason="permission denied") from error
             raise NotALog(path=str(data), reason=str(error)) from error
-        opened.reader_check()
-        self._lmdb = opened
-        return opened
 
     def adopt(self, tables: Tables) -> None:
         """Let readers in."""

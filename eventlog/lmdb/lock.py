@@ -36,6 +36,10 @@ if sys.platform == "win32":
             return False
         return True
 
+    def is_written(path: Path) -> bool:  # noqa: ARG001 - only asked where files have modes
+        """Whether a process holds the writer's lock: cannot be known here without taking it."""
+        return False
+
 else:
     import fcntl
 
@@ -45,6 +49,20 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def is_written(path: Path) -> bool:
+        """Whether a process holds the writer's lock, asked without a right to write. False without such a file."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
 
 
 _held: weakref.WeakSet[WriterLock] = weakref.WeakSet()

@@ -36,11 +36,13 @@ def open_log(
 
     `mode`: "durable" (acknowledged means that it survives a loss of power) or "relaxed" (which may lose the last
     acknowledged events, a suffix, and flushes once a commit instead of twice). `readonly` opens beside a writer in
-    another process, without its lock. `map_size`: largest size of the file in bytes. `clock`: UTC microseconds for
-    `recorded_at`; the handle that opens the file brings it.
+    another process, without its lock; where this user may not write at all (a read-only copy), nothing may write it
+    meanwhile. `map_size`: largest size of the file in bytes. `clock`: UTC microseconds for `recorded_at`; the handle
+    that opens the file brings it.
 
     The same directory opened twice in a process is one file with two handles; other options raise `OptionsDiffer`.
-    Raises `LogInUse` if another process writes, `NotALog`, `DamagedLog`, `NewerFormat`, `NetworkFileSystem`.
+    Raises `LogInUse` if another process writes, `NotALog`, `DamagedLog`, `NewerFormat`, `NetworkFileSystem`,
+    `PermissionDenied`.
     """
     if mode not in ("durable", "relaxed"):
         raise InvalidArgument("mode is 'durable' or 'relaxed'", value=mode)

@@ -7,7 +7,8 @@ import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -20,6 +21,7 @@ from eventlog.lmdb.commit import Committer, open_for_writing
 from eventlog.lmdb.directory import (
     Current,
     generation_path,
+    not_opened,
     read_current,
     refuse_network,
     sync_directory,
@@ -149,18 +151,14 @@ def acquire(path: str | os.PathLike[str], options: Options, clock: Callable[[], 
     Raises `OptionsDiffer`, `LogInUse`, `NotALog` and its kinds, and `OpenedInAnotherProcess` in a child whose parent
     had it open at the fork, also when it has been closed there.
     """
-    directory = Path(path).resolve()
-    with _opening:
-        if create and not options.readonly and not directory.exists():
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            sync_directory(directory.parent)
-        if not directory.is_dir():
-            raise NotALog(path=str(directory), reason="there is no such directory")
+    with _opening, _typed(Path(path)):
+        directory = _resolved(Path(path))
+        _make(directory, create=create and not options.readonly)
         identity = _identity(directory)
         shared = _open.get(identity)
     if shared is not None and shared.closing and not shared.ended.wait(CLOSING_WAIT_S):
         raise LogInUse(path=str(directory), pid=os.getpid(), host="this one", since=None)
-    with _opening:
+    with _opening, _typed(directory):
         shared = _open.get(identity)
         if shared is None:
             shared = _open[identity] = Shared(directory, options, clock, create=create)
@@ -170,6 +168,32 @@ def acquire(path: str | os.PathLike[str], options: Options, clock: Callable[[], 
                 raise OptionsDiffer(path=str(directory), option=name)
         shared.handles += 1
         return shared
+
+
+@contextmanager
+def _typed(path: Path) -> Iterator[None]:
+    """What the system says about a directory that is opened becomes `NotALog`, `PermissionDenied`, `DiskFull`."""
+    try:
+        yield
+    except OSError as error:
+        raise not_opened(path, error) from error
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # what Python before 3.13 says
+        raise NotALog(path=str(path), reason="its symbolic links lead in a circle") from error
+
+
+def _make(directory: Path, *, create: bool) -> None:
+    """Make the directory if it is to be made. Raises `NotALog` where there is none afterwards."""
+    if create and not directory.exists():
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync_directory(directory.parent)
+    if not directory.is_dir():
+        reason = "it is a file" if directory.exists() else "there is no such directory"
+        raise NotALog(path=str(directory), reason=reason)
 
 
 def _identity(directory: Path) -> tuple[int, int]:

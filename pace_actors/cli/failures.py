@@ -25,7 +25,7 @@ MEANINGS: dict[int, str] = {
     4: "it contradicts what is stored; nothing was changed",
     5: "the log or an actor could not do it now; try again",
     6: "another process has the log open for writing",
-    7: "there is no log at that place, or none that can be opened",
+    7: "there is no log at that place, or none that can be read",
     INTERRUPTED: "interrupted from the keyboard; what was acknowledged is stored",
     READER_GONE: "whoever read the output went away",
 }
