@@ -127,6 +127,15 @@ class LogGrew(Message, frozen=True, kw_only=True):
     control: ClassVar[bool] = True
 
 
+class FoldBegan(Message, frozen=True, kw_only=True):
+    """A worker took up a model call."""
+
+    control: ClassVar[bool] = True
+
+    stream: str
+    version: int
+
+
 class FoldEnded(Message, frozen=True, kw_only=True):
     """A model call came to its end."""
 

@@ -6,7 +6,8 @@ the checkpoint passes a request only then, so that after a restart an undecided 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import msgspec
@@ -34,6 +35,8 @@ FENCES = frozenset({"SessionEnded", "SummaryInvalidated", "ThreadErased"})
 TYPES = FENCES | {"SummaryRequested", "AnswerArrived"}
 
 Place = Literal["waiting", "running", "delivered"]
+About = tuple[str, int]
+"""Stream and version of a request."""
 
 
 class _Job:
@@ -46,6 +49,7 @@ class _Job:
         "fenced",
         "give_up",
         "last_version",
+        "patience_s",
         "place",
         "position",
         "request",
@@ -61,11 +65,17 @@ class _Job:
         self.correlation = event.correlation
         self.request = request
         self.place: Place = "waiting"
+        self.patience_s = 0.0
         self.fenced = False
         self.answer: m.DeliverAnswer | None = None
         self.deliveries = 0
         self.timer: Timer | None = None
         self.give_up: Callable[[], None] | None = None
+
+    @property
+    def about(self) -> About:
+        """Names the job in messages."""
+        return self.stream, self.request.version
 
     def end(self) -> None:
         """Nothing is waited for any more."""
@@ -85,7 +95,11 @@ class SummarizerActor:
         self._summariser = summariser
         self._extractive = ExtractiveSummariser()
         self._unsubscribe: Callable[[], None] | None = None
-        self._jobs: dict[tuple[str, int], _Job] = {}
+        self._jobs: dict[str, dict[int, _Job]] = {}
+        """Open requests by stream and version."""
+        self._waiting: deque[_Job] = deque()
+        self._oldest_first: deque[_Job] = deque()
+        """Open requests in the order of the log, with decided ones among them until they are the oldest."""
         self._bell_rang = False
         self._idlers: list[tuple[int, Reply]] = []
 
@@ -114,6 +128,8 @@ class SummarizerActor:
             case m.LogGrew():
                 self._bell_rang = False
                 self._read()
+            case m.FoldBegan():
+                self._fold_began(message)
             case m.FoldEnded():
                 self._fold_ended(message)
             case m.TimerOver(timer="redeliver"):
@@ -143,26 +159,39 @@ class SummarizerActor:
             for event in events:
                 self._take_in(event)
             self._follower.advance(self._follower.scanned)
-        for job in list(self._jobs.values()):
-            if job.place == "waiting":
+        while self._waiting:
+            job = self._waiting.popleft()
+            if self._job(job.about) is job:
                 self._run(job)
-        undecided = min((job.position for job in self._jobs.values()), default=None)
+        while self._oldest_first and self._job(self._oldest_first[0].about) is not self._oldest_first[0]:
+            self._oldest_first.popleft()
+        undecided = self._oldest_first[0].position if self._oldest_first else None
         done = self._follower.position if undecided is None else undecided - 1
         self._follower.mark(max(self._follower.checkpoint, done))
 
     def _take_in(self, event: StoredEvent) -> None:
+        jobs = self._jobs.get(event.stream, {})
         if event.type in FENCES:
-            for (stream, _), job in self._jobs.items():
-                if stream == event.stream and job.position < event.position:
-                    job.fenced = True
+            for job in jobs.values():
+                job.fenced = job.fenced or job.position < event.position
         elif event.type == "SummaryRequested":
             request: SummaryRequested = REGISTRY.decode(event)
-            self._jobs[event.stream, request.version] = _Job(event, request)
+            job = self._jobs.setdefault(event.stream, jobs)[request.version] = _Job(event, request)
+            self._waiting.append(job)
+            self._oldest_first.append(job)
         else:
             answer: AnswerArrived = REGISTRY.decode(event)
-            decided = self._jobs.pop((event.stream, answer.version), None)
+            decided = jobs.pop(answer.version, None)
             if decided is not None:
                 decided.end()
+            if not jobs:
+                self._jobs.pop(event.stream, None)
+
+    def _open(self) -> Iterator[_Job]:
+        return (job for jobs in self._jobs.values() for job in jobs.values())
+
+    def _job(self, about: About) -> _Job | None:
+        return self._jobs.get(about[0], {}).get(about[1])
 
     # --- one request --------------------------------------------------------------------------------------------------
 
@@ -174,27 +203,35 @@ class SummarizerActor:
         log, host = self._log, self._host
         summariser = self._extractive if job.request.by == "extractive" else self._summariser
 
+        me = self._me
+
         def fold() -> m.Message:
+            me.tell(m.FoldBegan(stream=job.stream, version=job.request.version))
             started = host.monotonic_s()
             answer = _fold(log, job, summariser)
             latency_ms = round((host.monotonic_s() - started) * 1000)
             answer = msgspec.structs.replace(answer, latency_ms=latency_ms)
             return m.FoldEnded(stream=job.stream, version=job.request.version, answer=answer)
 
-        patience_s = summariser.patience_s(job.request.bounds.deadline_s) + DEADLINE_SLACK_S
+        job.patience_s = summariser.patience_s(job.request.bounds.deadline_s) + DEADLINE_SLACK_S
         job.give_up = host.work(fold, self._me)
-        self._start_timer(job, "deadline", patience_s)
+
+    def _fold_began(self, message: m.FoldBegan) -> None:
+        """Its time counts from here: before, it waited for a worker."""
+        job = self._job((message.stream, message.version))
+        if job is not None and job.place == "running":
+            self._start_timer(job, "deadline", job.patience_s)
 
     def _fold_ended(self, message: m.FoldEnded) -> None:
-        job = self._jobs.get((message.stream, message.version))
+        job = self._job((message.stream, message.version))
         if job is None or job.place == "delivered":  # given up or decided meanwhile: late, but still an event
             self._tell(message.stream, message.answer)
         else:
             self._deliver(job, message.answer)
 
-    def _deadline(self, about: tuple[str, int]) -> None:
+    def _deadline(self, about: About) -> None:
         """The model has a deadline of its own and did not keep it."""
-        job = self._jobs.get(about)
+        job = self._job(about)
         if job is not None and job.place == "running":
             if job.give_up is not None:
                 job.give_up()
@@ -208,8 +245,8 @@ class SummarizerActor:
         job.deliveries += 1
         self._start_timer(job, "redeliver", delay_s)
 
-    def _deliver_again(self, about: tuple[str, int]) -> None:
-        job = self._jobs.get(about)
+    def _deliver_again(self, about: About) -> None:
+        job = self._job(about)
         if job is not None and job.answer is not None:
             self._services.logger.info("answer_redelivered", stream=job.stream, version=job.request.version)
             self._deliver(job, job.answer)
@@ -222,13 +259,14 @@ class SummarizerActor:
     def _start_timer(self, job: _Job, timer: Literal["deadline", "redeliver"], delay_s: float) -> None:
         if job.timer is not None:
             job.timer.cancel()
-        about = (job.stream, job.request.version)
-        job.timer = self._host.after(delay_s, self._me, m.TimerOver(timer=timer, about=about))
+        job.timer = self._host.after(delay_s, self._me, m.TimerOver(timer=timer, about=job.about))
 
     def _drop_jobs(self) -> None:
-        for job in self._jobs.values():
+        for job in self._open():
             job.end()
         self._jobs.clear()
+        self._waiting.clear()
+        self._oldest_first.clear()
 
     # --- being asked --------------------------------------------------------------------------------------------------
 
@@ -243,7 +281,7 @@ class SummarizerActor:
                 self._idlers.remove((wanted, reply))
 
     def _view(self) -> m.SummariserView:
-        places = [job.place for job in self._jobs.values()]
+        places = [job.place for job in self._open()]
         return m.SummariserView(
             position=self._follower.position,
             waiting=places.count("waiting"),
@@ -256,6 +294,8 @@ class SummarizerActor:
 def _fold(log: EventLog, job: _Job, summariser: Summariser) -> m.DeliverAnswer:
     """One fold, on a worker: the task from the log, then the model. Never raises."""
     request = job.request
+    if job.fenced:  # while it waited for a worker
+        return _failure(request, "fenced", job)
     try:
         task = fold_task(log, job.stream, request, job.last_version)
         reply = summariser.fold(task)

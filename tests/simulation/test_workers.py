@@ -1,0 +1,77 @@
+"""Folds that wait for a worker: their time does not run, the checkpoint stays before them, and fences reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pace_actors.messages import Message
+from pace_actors.runtime.port import Address
+from pace_actors.runtime.simulated import SimulatedHost
+from tests.support.world import World
+
+
+class BusyHost(SimulatedHost):
+    """Its workers are busy until the test lets one take up the oldest job."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queued: list[tuple[Callable[[], Message], Address]] = []
+
+    def work(self, job: Callable[[], Message], address: Address) -> Callable[[], None]:
+        entry = (job, address)
+        self.queued.append(entry)
+        return lambda: None
+
+    def take_up_one(self) -> None:
+        job, address = self.queued.pop(0)
+        super().work(job, address)
+
+
+def busy() -> tuple[World, BusyHost]:
+    world = World(window=1)
+    host = BusyHost()
+    world.host = host
+    world._begin()
+    return world, host
+
+
+def test_the_time_of_a_fold_runs_from_when_a_worker_takes_it_up() -> None:
+    """Goal: a queue of folds is no storm of timeouts. Method: a quarter of an hour, then the worker; nothing failed."""
+    world, host = busy()
+    for number in range(3):
+        world.record(f"turn {number}")
+    world.advance(900)
+    assert world.verdicts() == []
+    host.take_up_one()
+    world.advance(1)
+    assert world.verdicts() == [(1, "accepted")]
+
+
+def test_the_checkpoint_stays_before_the_oldest_request_that_is_undecided() -> None:
+    world, host = busy()
+    for thread in ("a", "b", "c"):
+        world.record("one", thread=thread)
+        world.record("two", thread=thread)
+    positions = [position for position in _requests(world)]  # noqa: C416 - a list of its own
+    host.queued.insert(0, host.queued.pop(1))  # the second is answered first
+    host.take_up_one()
+    world.advance(2)
+    assert world.log.checkpoint("summariser") == positions[0] - 1
+    host.take_up_one()
+    world.advance(2)
+    assert world.log.checkpoint("summariser") == positions[2] - 1
+
+
+def test_a_request_that_was_reset_while_it_waited_is_answered_without_a_model() -> None:
+    world, host = busy()
+    for number in range(3):
+        world.record(f"turn {number}")
+    world.reset()
+    host.take_up_one()
+    world.advance(1)
+    assert world.verdicts() == [(1, "session_ended")]
+    assert world.model.tasks == []
+
+
+def _requests(world: World) -> list[int]:
+    return [event.position for event in world.log.read_all(types=frozenset({"SummaryRequested"}))]
