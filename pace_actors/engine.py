@@ -10,6 +10,7 @@ import msgspec
 
 from eventlog import EventLog, EventLogError
 from pace_actors import messages as m
+from pace_actors.actors.metrics import Metrics
 from pace_actors.actors.services import Services, TokenCounter
 from pace_actors.actors.summarizer_actor import SummarizerActor
 from pace_actors.actors.thread_actor import ThreadActor
@@ -61,6 +62,7 @@ class Engine:
         self.log = log
         self.host = host
         self.options = options
+        self.metrics = Metrics()
         self.services = Services(
             log=log,
             host=host,
@@ -70,6 +72,7 @@ class Engine:
             policy=options.policy,
             snapshot_every=options.snapshot_every,
             token_counter=options.token_counter,
+            metrics=self.metrics,
             deliver=self._deliver,
             sleep=self._sleep,
         )

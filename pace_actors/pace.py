@@ -16,6 +16,7 @@ import msgspec
 import eventlog
 from eventlog import EventLog, LogStats
 from pace_actors import messages as m
+from pace_actors.actors.metrics import CoverageStats, LatencyStats, SummaryStats
 from pace_actors.actors.services import TokenCounter
 from pace_actors.core import Core
 from pace_actors.domain.redaction import RedactionPolicy
@@ -27,6 +28,7 @@ from pace_actors.lease import Lease, lease
 from pace_actors.models.choose import summariser_from
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.logs import default_logger
+from pace_actors.runtime.supervision import DeadLetter
 from pace_actors.settings import changed
 from pace_actors.thread import Thread
 from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, ThreadKey, one_of, positive
@@ -47,9 +49,21 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     actors: int
     restarts: int
     """How often an actor was rebuilt after an exception."""
+    refused: int
+    """Requests that found an inbox full."""
     dead_letters: int
     """Messages to actors that had stopped."""
+    last_dead_letters: tuple[DeadLetter, ...]
+    waiting_messages: int
+    """In all inboxes together."""
+    waiting_messages_max: int
+    """In one inbox."""
+    append_latency: LatencyStats
+    coverage: CoverageStats
+    summaries: SummaryStats
     summariser: m.SummariserView
+    summariser_lag: int
+    """Events that the summariser has not read yet."""
 
 
 class Pace:
@@ -145,6 +159,8 @@ class Pace:
     def stats(self) -> Stats:
         """Figures: the log, the actors, the summariser."""
         engine, host = self.core.engine, self.core.host
+        inboxes = host.inboxes()
+        metrics = engine.metrics
         view = self.core.within(engine.summariser.ask(m.ViewSummariser()))
         return Stats(
             log=self.log.stats(),
@@ -152,8 +168,16 @@ class Pace:
             threads_woken=engine.threads.woken,
             actors=host.actors,
             restarts=host.restarts,
+            refused=host.incidents.refused,
             dead_letters=host.dead_letters,
+            last_dead_letters=tuple(host.incidents.last_dead_letters),
+            waiting_messages=sum(inboxes),
+            waiting_messages_max=max(inboxes, default=0),
+            append_latency=metrics.append_latency(),
+            coverage=metrics.coverage(),
+            summaries=metrics.summaries(),
             summariser=view,
+            summariser_lag=max(0, self.log.head() - view.position),
         )
 
     @property

@@ -20,11 +20,18 @@ from pace_actors.runtime.port import Reply
 class Undurable:
     """One append under way, and who waits for it."""
 
-    __slots__ = ("digest", "make", "message", "number", "replies", "turn_id")
+    __slots__ = ("digest", "make", "message", "number", "replies", "since_s", "turn_id")
 
     def __init__(
-        self, number: int, message: Message, make: Callable[[Appended], Any], turn_id: str = "", digest: bytes = b""
+        self,
+        number: int,
+        message: Message,
+        make: Callable[[Appended], Any],
+        turn_id: str = "",
+        digest: bytes = b"",
+        since_s: float = 0.0,
     ) -> None:
+        self.since_s = since_s
         self.number = number
         self.message = message
         self.make = make

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from eventlog import EventLog
+from pace_actors.actors.metrics import Metrics
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.snapshots import EVERY
 from pace_actors.messages import DeliverAnswer
@@ -34,6 +35,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_every: int = EVERY
     """Stream versions between two snapshots of a thread."""
     token_counter: TokenCounter | None = None
+    metrics: Metrics
     deliver: Callable[[ThreadKey, DeliverAnswer], None]
     """Tell an answer to a thread's actor; wakes it."""
     sleep: Callable[[ThreadKey, Address], bool]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -19,11 +19,14 @@ from pace_actors.actors.services import Services
 from pace_actors.domain.extracts import action_line, cut_at_word
 from pace_actors.domain.fold import HeardTurn, batches, turns_within
 from pace_actors.domain.thread import CHARS_PER_TOKEN, accepted_text
-from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRequested
+from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRequested, TurnRecorded
 from pace_actors.models.extractive import ExtractiveSummariser
 from pace_actors.models.port import FoldTask, FoldTurn, ModelFailure, Summariser
 from pace_actors.runtime.port import Address, Reply, Timer
 from pace_actors.values import Failure, FoldBounds, ThreadKey
+
+if TYPE_CHECKING:  # structlog is loaded when something is opened
+    from structlog.typing import FilteringBoundLogger
 
 FOLLOWER = "summariser"
 EXTRACTIVE_NAME = "extractive"
@@ -44,6 +47,8 @@ class _Job:
 
     __slots__ = (
         "answer",
+        "batch_count",
+        "batch_position",
         "correlation",
         "deliveries",
         "fenced",
@@ -62,6 +67,8 @@ class _Job:
         self.position = event.position
         self.last_version = event.version + event.count - event.place - 1
         """Stream version at which the request's batch ends."""
+        self.batch_position = event.position - event.place
+        self.batch_count = event.count
         self.correlation = event.correlation
         self.request = request
         self.place: Place = "waiting"
@@ -200,7 +207,7 @@ class SummarizerActor:
             self._deliver(job, _failure(job.request, "fenced", job))
             return
         job.place = "running"
-        log, host = self._log, self._host
+        log, host, logger = self._log, self._host, self._logger_of(job)
         summariser = self._extractive if job.request.by == "extractive" else self._summariser
 
         me = self._me
@@ -208,13 +215,23 @@ class SummarizerActor:
         def fold() -> m.Message:
             me.tell(m.FoldBegan(stream=job.stream, version=job.request.version))
             started = host.monotonic_s()
+            turn = _turn_of(log, job)
+            logger.debug("fold_began", model=summariser.name, turn=turn)
             answer = _fold(log, job, summariser)
             latency_ms = round((host.monotonic_s() - started) * 1000)
-            answer = msgspec.structs.replace(answer, latency_ms=latency_ms)
+            answer = msgspec.structs.replace(answer, latency_ms=latency_ms, turn=turn)
+            ending = answer.failure or answer.finish
+            logger.info("fold_ended", model=summariser.name, ending=ending, latency_ms=latency_ms, turn=turn)
             return m.FoldEnded(stream=job.stream, version=job.request.version, answer=answer)
 
         job.patience_s = summariser.patience_s(job.request.bounds.deadline_s) + DEADLINE_SLACK_S
         job.give_up = host.work(fold, self._me)
+
+    def _logger_of(self, job: _Job) -> FilteringBoundLogger:
+        key = ThreadKey.of_stream(job.stream) or ThreadKey("", "")
+        return self._services.logger.bind(
+            user=key.user, thread=key.thread, version=job.request.version, correlation=job.correlation
+        )
 
     def _fold_began(self, message: m.FoldBegan) -> None:
         """Its time counts from here: before, it waited for a worker."""
@@ -248,7 +265,7 @@ class SummarizerActor:
     def _deliver_again(self, about: About) -> None:
         job = self._job(about)
         if job is not None and job.answer is not None:
-            self._services.logger.info("answer_redelivered", stream=job.stream, version=job.request.version)
+            self._logger_of(job).info("answer_redelivered", deliveries=job.deliveries, turn=job.answer.turn)
             self._deliver(job, job.answer)
 
     def _tell(self, stream: str, answer: m.DeliverAnswer) -> None:
@@ -289,6 +306,12 @@ class SummarizerActor:
             delivered=places.count("delivered"),
             model=self._summariser.name,
         )
+
+
+def _turn_of(log: EventLog, job: _Job) -> int:
+    """The turn whose batch held the request; 0 where it was no turn's."""
+    batch = next(batches(log.read_all(job.batch_position - 1, limit=job.batch_count)), None)
+    return next((d.turn for d in batch.decided if isinstance(d, TurnRecorded)), 0) if batch else 0
 
 
 def _fold(log: EventLog, job: _Job, summariser: Summariser) -> m.DeliverAnswer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from eventlog import Appended, Chain, EventLogError, KeyReused, WrongExpectedVersion
@@ -31,8 +31,11 @@ from pace_actors.events import (
     EraseThreadAsked,
     Input,
     ResetAsked,
+    SessionEnded,
     SettingsChanged,
+    SummaryAccepted,
     SummaryRejected,
+    SummaryRequested,
     TurnRecorded,
     TurnWithdrawn,
     WithdrawAsked,
@@ -55,6 +58,7 @@ class ThreadActor:
         self._services = services
         self._log = ThreadLog(services.log, key.stream)
         self._host = services.host
+        self._metrics = services.metrics
         self._logger = services.logger.bind(user=key.user, thread=key.thread)
         self._appends = Appends()
         self._held: deque[tuple[m.Message, Reply | None]] = deque()
@@ -89,6 +93,7 @@ class ThreadActor:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._metrics.note_pending(self._key.stream, 0)
 
     def receive(self, message: m.Message, reply: Reply | None) -> None:
         """Handle one message; keep it for later while the state is in doubt."""
@@ -242,7 +247,6 @@ class ThreadActor:
             policy=self._services.policy,
         )
         decided = decide(self._ahead, heard)
-        self._log_decision(heard, decided)
         self._append(message, admit(heard, decided), decided, _done, reply)
 
     def _char_limit(self, text: str, tokens: int) -> int:
@@ -283,7 +287,7 @@ class ThreadActor:
     ) -> None:
         after = evolve(self._ahead, heard, decided)
         number = self._appends.next_number()
-        entry = Undurable(number, message, make, turn_id, digest)
+        entry = Undurable(number, message, make, turn_id, digest, self._host.monotonic_s())
         if reply is not None:
             entry.replies.append(reply)
 
@@ -307,14 +311,48 @@ class ThreadActor:
             self._appends.refused(entry)
             raise not_stored(turn_id, error) from error
         self._ahead = after
+        self._note(message, heard, decided)
         self._arm()
+
+    def _note(self, message: m.Message, heard: Input, decided: tuple[Decision, ...]) -> None:
+        """Figures and log lines of what was decided; no word of a turn is in them."""
+        metrics, correlation = self._metrics, getattr(message, "correlation", "")
+        metrics.note_pending(self._key.stream, len(self._ahead.pending))
+        turn = getattr(message, "turn", 0)
+        for decision in decided:
+            match decision:
+                case TurnRecorded():
+                    turn = decision.turn
+                    self._logger.debug("turn_recorded", turn=turn, session=decision.session, correlation=correlation)
+                case SessionEnded():
+                    self._logger.info("session_ended", reason=decision.reason, turn=turn, correlation=correlation)
+                case SummaryRequested():
+                    metrics.requested += 1
+                    covers = (decision.covers.first, decision.covers.last)
+                    self._logger.info(
+                        "summary_requested", version=decision.version, covers=covers, turn=turn, correlation=correlation
+                    )
+                case SummaryAccepted():
+                    metrics.accepted += 1
+                    assert isinstance(heard, AnswerArrived)
+                    self._logger.info("summary_accepted", version=heard.version, turn=turn, correlation=correlation)
+                case SummaryRejected(reason=reason):
+                    metrics.rejected[reason] += 1
+                    assert isinstance(heard, AnswerArrived)
+                    self._logger.info(
+                        "summary_rejected", version=heard.version, reason=reason, turn=turn, correlation=correlation
+                    )
+                case _:
+                    pass
 
     def _append_ended(self, message: m.AppendEnded) -> None:
         outcome = message.outcome
         if isinstance(outcome, Appended) and not outcome.known:
             self._conflicts = 0
             self._durable_version = max(self._durable_version, outcome.stream_version)
-            self._appends.ended_well(message.number).give(outcome)
+            entry = self._appends.ended_well(message.number)
+            self._metrics.append_took((self._host.monotonic_s() - entry.since_s) * 1000)
+            entry.give(outcome)
         else:
             error = outcome if isinstance(outcome, EventLogError) else KeyReused(stream=self._key.stream)
             self._appends.ended_badly(message.number, error)
@@ -419,13 +457,6 @@ class ThreadActor:
     def _overrides_are_newer(self) -> bool:
         overrides, at = self._services.overrides, self._ahead.settings_at
         return bool(overrides) and (not at or self._log.position_of(at) <= self._services.opened_at)
-
-    def _log_decision(self, heard: AnswerArrived, decided: Sequence[Decision]) -> None:
-        first = decided[0]
-        if isinstance(first, SummaryRejected):
-            self._logger.info("summary_rejected", version=heard.version, reason=first.reason)
-        else:
-            self._logger.info("summary_accepted", version=heard.version)
 
 
 def _give(reply: Reply | None, value: Any) -> None:

@@ -116,7 +116,7 @@ class Supervised:
             if self._built:
                 self.actor.stop()
         except BaseException as error:  # noqa: BLE001 - the others must still be stopped
-            self._incidents.logger.error("actor_stop_failed", actor=self._address.name, error=repr(error))  # noqa: TRY400
+            self._incidents.logger.error("actor_stop_failed", actor=self._address.name, error=type(error).__name__)  # noqa: TRY400
         finally:
             self._built = False
             self.current = ""
@@ -160,7 +160,8 @@ class Supervised:
             "actor_failed",
             actor=self._address.name,
             message=self.current,
-            error=repr(error),
+            error=type(error).__name__,
+            where=_where(error),
             failures=self._failures,
         )
         if envelope.reply_to is not None:
@@ -171,9 +172,19 @@ class Supervised:
             if not wait_s:
                 self._build()
         except BaseException as again:  # noqa: BLE001 - it stays down until the back-off is over
-            incidents.logger.error("actor_not_rebuilt", actor=self._address.name, error=repr(again))  # noqa: TRY400
+            incidents.logger.error(  # noqa: TRY400 - its words may be somebody's
+                "actor_not_rebuilt", actor=self._address.name, error=type(again).__name__, where=_where(again)
+            )
             self._built = False
             wait_s = 1.0
         if not self._built:
             self._down_until = now + wait_s
             self._retry(wait_s)
+
+
+def _where(error: BaseException) -> str:
+    """Where an error was raised. Its words are left out: they may hold somebody's."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return "" if last is None else f"{last.tb_frame.f_code.co_qualname}:{last.tb_lineno}"

@@ -143,6 +143,11 @@ class ThreadedHost(ABC):
         """Messages to actors that had stopped."""
         return self.incidents.dead_letters
 
+    def inboxes(self) -> list[int]:
+        """How many messages wait for each actor."""
+        with self._ended:
+            return [len(address.mailbox) for address in self._actors]
+
     @property
     def actors(self) -> int:
         """Actors that are running."""

@@ -140,7 +140,7 @@ class World:
         self._logger = logger or cast("FilteringBoundLogger", structlog.wrap_logger(None, processors=[_drop]))
         self._random = None if seed is None else random.Random(seed)
         self._seed = seed
-        self.host = SimulatedHost(seed=seed)
+        self.host = SimulatedHost(seed=seed, logger=self._logger)
         self.log = MemoryLog(REGISTRY, clock=self._clock, manual=True, log_id=LOG_ID)
         self.model = WorldModel(self, script, keeps_deadline=keeps_deadline)
         self._summariser: Summariser = summariser(self) if summariser else self.model
@@ -214,7 +214,7 @@ class World:
         self.crashes += 1
         self.settings_at_open = {**self.settings_at_open, **settings}
         seed = None if self._seed is None else self._seed + self.crashes
-        self.host = SimulatedHost(start=self.host.now(), seed=seed)
+        self.host = SimulatedHost(start=self.host.now(), seed=seed, logger=self._logger)
         self.log = self.log.crash()
         self._accounts.clear()
         self._checked.clear()

@@ -1,0 +1,82 @@
+"""Figures that actors keep as they work; `Pace.stats()` reads them. Single updates of plain values, from any thread."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+import msgspec
+
+SAMPLES = 1024
+
+
+class SummaryStats(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of requests for summaries since the directory was opened."""
+
+    requested: int
+    accepted: int
+    rejected: dict[str, int]
+    """By reason."""
+
+
+class CoverageStats(msgspec.Struct, frozen=True, kw_only=True):
+    """How far summaries are behind, over the threads that are awake."""
+
+    pending_turns: int
+    """Turns that left their window and are in no summary yet."""
+    pending_turns_max: int
+    """The most in one thread."""
+
+
+class LatencyStats(msgspec.Struct, frozen=True, kw_only=True):
+    """How long appends took until they were durable, of the last 1,024."""
+
+    count: int
+    ms_p50: float
+    ms_p99: float
+    ms_max: float
+
+
+class Metrics:
+    """The figures of one engine."""
+
+    def __init__(self) -> None:
+        self.requested = 0
+        self.accepted = 0
+        self.rejected: Counter[str] = Counter()
+        self.appends = 0
+        self.pending: dict[str, int] = {}
+        """Stream → pending turns, of awake threads that have any."""
+        self._append_ms: deque[float] = deque(maxlen=SAMPLES)
+
+    def append_took(self, milliseconds: float) -> None:
+        """An append became durable."""
+        self.appends += 1
+        self._append_ms.append(milliseconds)
+
+    def note_pending(self, stream: str, turns: int) -> None:
+        """A thread has so many pending turns now."""
+        if turns:
+            self.pending[stream] = turns
+        else:
+            self.pending.pop(stream, None)
+
+    def summaries(self) -> SummaryStats:
+        """What became of requests."""
+        return SummaryStats(requested=self.requested, accepted=self.accepted, rejected=dict(self.rejected))
+
+    def coverage(self) -> CoverageStats:
+        """How far summaries are behind."""
+        turns = list(self.pending.values())
+        return CoverageStats(pending_turns=sum(turns), pending_turns_max=max(turns, default=0))
+
+    def append_latency(self) -> LatencyStats:
+        """How long appends took."""
+        took = sorted(self._append_ms)
+        if not took:
+            return LatencyStats(count=0, ms_p50=0.0, ms_p99=0.0, ms_max=0.0)
+        return LatencyStats(
+            count=self.appends,
+            ms_p50=took[len(took) // 2],
+            ms_p99=took[min(len(took) - 1, len(took) * 99 // 100)],
+            ms_max=took[-1],
+        )
