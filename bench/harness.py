@@ -146,6 +146,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 1
     quick: bool = False
     """Small sizes: does it run at all? Such figures mean nothing and are never published."""
+    full: bool = False
+    """The largest sizes too, where a bench has some that take minutes."""
     data: Path
     """An empty directory of this run, on a disk as the user's would be."""
 
@@ -171,12 +173,13 @@ def compare(
     pairs = [Versus(case.name, cases[0].name) for case in cases[1:]] if versus is None else list(versus)
     _check(cases, pairs)
     rounds = 2 if options.quick else options.rounds
+    full = " --full" if options.full else ""
     read = clock or (time.process_time_ns if cpu else time.perf_counter_ns)
     samples = _sample(cases, rounds, warmup, read)
     measured = {case.name: Measured(case.name, case.operations, samples[case.name]) for case in cases}
     return Report(
         name=name,
-        command=f"python -m bench.{name} --rounds {options.rounds} --seed {options.seed} --publish",
+        command=f"python -m bench.{name} --rounds {options.rounds} --seed {options.seed}{full} --publish",
         clock="CPU" if cpu else "wall",
         rounds=rounds,
         manifest=take_manifest(options.data, durability=durability, seed=options.seed),
@@ -363,7 +366,9 @@ def main(
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each case (15)")
     parser.add_argument("--seed", type=int, default=1, help="seed of made-up data and of the interval (1)")
-    parser.add_argument("--quick", action="store_true", help="small sizes, two rounds: does it run at all?")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="small sizes, two rounds: does it run at all?")
+    size.add_argument("--full", action="store_true", help="the largest sizes too, which take minutes")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, default=OUT, help="where NAME.json is written (bench/out, not committed)")
     where.add_argument(
@@ -375,7 +380,7 @@ def main(
     if given.rounds < 1:
         parser.error("--rounds is at least 1")
     with _data_folder() as data:
-        report = measure(Options(rounds=given.rounds, seed=given.seed, quick=given.quick, data=data))
+        report = measure(Options(rounds=given.rounds, seed=given.seed, quick=given.quick, full=given.full, data=data))
     print(f"## {report.name}\n\n{report.table()}\n")
     print(msgspec.json.format(msgspec.json.encode(report.manifest), indent=2).decode())
     place = write_report(report, RESULTS if given.publish else given.out)
