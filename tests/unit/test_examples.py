@@ -1,0 +1,120 @@
+"""The examples that are shown run as they stand, and the pages show what the files hold.
+
+Method: the Python blocks of README.md are run in an empty folder; the chat server is called without sockets, its memory
+in a folder of the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER = ROOT / "docs" / "chat_server.py"
+LINES_MAX = 100
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+Client = httpx.AsyncClient
+Talk = Callable[[Client], Awaitable[None]]
+
+
+def blocks(page: Path) -> list[str]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = blocks(ROOT / "README.md")
+    assert shown
+    for block in shown:
+        exec(compile(block, "README.md", "exec"), {})
+    assert (tmp_path / "ada.pace").is_dir()
+
+
+def test_the_page_of_the_chat_server_shows_the_file() -> None:
+    source = SERVER.read_text(encoding="utf-8")
+    shown = blocks(ROOT / "docs" / "chat_server.md")
+    assert shown
+    for block in shown:
+        assert block in source
+    assert source.count("\n") < LINES_MAX
+
+
+# --- the chat server, without sockets ---------------------------------------------------------------------------------
+
+
+def talk_to_server(place: Path, talk: Talk) -> None:
+    spec = importlib.util.spec_from_file_location("chat_server", SERVER)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    async def run() -> None:
+        app = module.chat_server(str(place), mode="relaxed")
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            Client(transport=transport, base_url="http://chat", trust_env=False) as client,
+        ):
+            await talk(client)
+
+    asyncio.run(run())
+
+
+async def say(client: Client, text: str, path: str = "ada/kitchen") -> dict[str, Any]:
+    response = await client.post(f"/chat/{path}", json={"text": text})
+    assert response.status_code == 200
+    answered: dict[str, Any] = response.json()
+    return answered
+
+
+def test_the_chat_server_remembers_across_a_restart_and_forgets_with_a_reset(tmp_path: Path) -> None:
+    async def before(client: Client) -> None:
+        assert (await say(client, "the oven is broken"))["turn"] == 1
+
+    async def after(client: Client) -> None:
+        assert await say(client, "what did I say?") == {
+            "turn": 2,
+            "reply": "I see 1 turns; before this you said: the oven is broken",
+        }
+        shown = (await client.get("/context/ada/kitchen")).json()
+        assert [message["content"] for message in shown["messages"]][::2] == ["the oven is broken", "what did I say?"]
+        assert (await client.get("/context/bob/kitchen")).json() == {"messages": [], "window": []}
+        assert [(await client.post("/reset/ada/kitchen")).json() for _ in range(2)] == [
+            {"changed": True},
+            {"changed": False},
+        ]
+        assert (await client.get("/context/ada/kitchen")).json() == {"messages": [], "window": []}
+        assert await say(client, "and now?") == {"turn": 3, "reply": "Hello, what can I do for you?"}
+
+    talk_to_server(tmp_path / "chat.pace", before)
+    talk_to_server(tmp_path / "chat.pace", after)
+
+
+@pytest.mark.parametrize("body", ["", "no JSON", "[]", '"text"', "{}", '{"text": 7}', '{"text": null}', "\xff"])
+def test_a_body_without_text_is_refused_and_records_nothing(tmp_path: Path, body: str) -> None:
+    async def talk(client: Client) -> None:
+        response = await client.post("/chat/ada/kitchen", content=body.encode("latin-1"))
+        assert response.status_code == 400
+        assert (response.json()["code"], response.json()["retryable"]) == ("invalid_input", False)
+        assert (await client.get("/context/ada/kitchen")).json()["window"] == []
+
+    talk_to_server(tmp_path / "chat.pace", talk)
+
+
+def test_a_turn_or_a_name_beyond_its_limit_is_refused_with_its_code(tmp_path: Path) -> None:
+    async def talk(client: Client) -> None:
+        large = await client.post("/chat/ada/kitchen", json={"text": "x" * (1 << 20)})
+        long = await client.post(f"/chat/{'a' * 251}/kitchen", json={"text": "hello"})
+        assert (large.status_code, large.json()["code"]) == (400, "turn_too_large")
+        assert (long.status_code, long.json()["code"]) == (400, "invalid_input")
+
+    talk_to_server(tmp_path / "chat.pace", talk)
