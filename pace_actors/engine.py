@@ -51,6 +51,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     identity: str = ""
     deadline_s: float = 10.0
     awake_max: int = 64
+    sleep_after_s: float = 600.0
     snapshot_every: int = EVERY
     logger: FilteringBoundLogger
 
@@ -75,6 +76,7 @@ class Engine:
             metrics=self.metrics,
             deliver=self._deliver,
             sleep=self._sleep,
+            sleep_after_s=options.sleep_after_s,
         )
         self.threads: Router[ThreadKey] = Router(
             host,

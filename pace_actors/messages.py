@@ -116,7 +116,7 @@ class TimerOver(Message, frozen=True, kw_only=True):
 
     control: ClassVar[bool] = True
 
-    timer: Literal["idle", "wait", "redeliver", "deadline", "sleep"]
+    timer: Literal["idle", "wait", "redeliver", "deadline", "sleep", "rest"]
     about: Any = None
 
 

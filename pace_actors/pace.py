@@ -90,6 +90,7 @@ class Pace:
         mode: Literal["durable", "relaxed"] = "durable",
         deadline_s: float = 10.0,
         awake_max: int = 64,
+        sleep_after_s: float = 600.0,
         logger: FilteringBoundLogger | None = None,
         **settings: Any,
     ) -> Self:
@@ -99,7 +100,8 @@ class Pace:
         object with `name`, `fold`, `patience_s`, `close`. An address that is not on this machine needs
         `allow_remote_model=True`, because it sends text off the machine. `token_counter` counts the tokens of a text,
         instead of 4 characters each. `identity` stands first in the system text of every context. `settings` are those
-        of a thread; they hold for all threads of this directory.
+        of a thread; they hold for all threads of this directory. `awake_max` threads are held in memory, and each for
+        `sleep_after_s` seconds after its last message; a sleeping one costs nothing and wakes by itself.
 
         Opened again in the same process, with the same options, it is the same memory.
 
@@ -116,6 +118,7 @@ class Pace:
             identity=identity,
             deadline_s=positive("deadline_s", deadline_s),
             awake_max=positive("awake_max", awake_max),
+            sleep_after_s=positive("sleep_after_s", sleep_after_s),
             logger=logger if logger is not None else default_logger(),
         )
 

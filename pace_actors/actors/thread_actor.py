@@ -77,6 +77,9 @@ class ThreadActor:
         self._chain = Chain()
         self._durable_version = self._ahead.version
         self._overrides_hold = self._overrides_are_newer()
+        self._used_s = self._host.monotonic_s()
+        self._cancel("rest")
+        self._start_timer("rest", self._services.sleep_after_s, None)
         self._arm()
 
     def failed(self, error: BaseException) -> None:  # noqa: ARG002 - the port gives it
@@ -97,6 +100,8 @@ class ThreadActor:
 
     def receive(self, message: m.Message, reply: Reply | None) -> None:
         """Handle one message; keep it for later while the state is in doubt."""
+        if not message.control:
+            self._used_s = self._host.monotonic_s()
         if isinstance(message, m.AppendEnded):
             self._append_ended(message)
         elif isinstance(message, m.GoOn):
@@ -398,8 +403,10 @@ class ThreadActor:
     def _timer_over(self, message: m.TimerOver) -> None:
         now = self._host.now() - self._behind
         if message.timer == "sleep":
-            if not len(self._appends):
-                self._services.sleep(self._key, self._me)
+            self._sleep()
+            return
+        if message.timer == "rest":
+            self._rest()
             return
         if message.timer == "wait":
             if message.about != self._wait_key:
@@ -413,6 +420,17 @@ class ThreadActor:
         if idle_since(self._ahead, now) is not None:
             self._command(message, ClockRead(at=now, why="idle"), None)
         self._arm()
+
+    def _sleep(self) -> bool:
+        """Sleep, unless something is on its way to the log or has just arrived."""
+        return not len(self._appends) and not self._held and self._services.sleep(self._key, self._me)
+
+    def _rest(self) -> None:
+        """Sleep after a time without messages, unless a wait runs whose end will ask a model again."""
+        quiet_s = self._host.monotonic_s() - self._used_s
+        left_s = self._services.sleep_after_s - quiet_s
+        if left_s > 0 or "wait" in self._timers or not self._sleep():
+            self._start_timer("rest", left_s if left_s > 0 else self._services.sleep_after_s / 4, None)
 
     def _arm(self) -> None:
         """T11: one wait while something is pending and nothing is in flight; T16: one look at the clock while live."""

@@ -131,12 +131,14 @@ class World:
         logger: FilteringBoundLogger | None = None,
         awake_max: int = 64,
         snapshot_every: int = 64,
+        sleep_after_s: float = 600.0,
         **settings: Any,
     ) -> None:
         self.settings_at_open = settings
         self._policy = policy
         self._awake_max = awake_max
         self._snapshot_every = snapshot_every
+        self._sleep_after_s = sleep_after_s
         self._logger = logger or cast("FilteringBoundLogger", structlog.wrap_logger(None, processors=[_drop]))
         self._random = None if seed is None else random.Random(seed)
         self._seed = seed
@@ -166,6 +168,7 @@ class World:
             policy=self._policy,
             awake_max=self._awake_max,
             snapshot_every=self._snapshot_every,
+            sleep_after_s=self._sleep_after_s,
             logger=self._logger,
         )
         log = cast("EventLog", WatchedLog(self.log, self))
