@@ -46,6 +46,7 @@ from pace_actors.values import MINUTE, ThreadKey
 
 AHEAD_MAX = 24 * 60 * MINUTE
 """How far ahead of the clock a turn may say that it was: silence is measured from the latest turn."""
+REST_S_MIN = 0.001
 RETRIES_MAX = 3
 """How often a command is decided again because somebody else had appended to the stream."""
 
@@ -430,7 +431,7 @@ class ThreadActor:
         quiet_s = self._host.monotonic_s() - self._used_s
         left_s = self._services.sleep_after_s - quiet_s
         if left_s > 0 or "wait" in self._timers or not self._sleep():
-            self._start_timer("rest", left_s if left_s > 0 else self._services.sleep_after_s / 4, None)
+            self._start_timer("rest", max(left_s, REST_S_MIN) if left_s > 0 else self._services.sleep_after_s / 4, None)
 
     def _arm(self) -> None:
         """T11: one wait while something is pending and nothing is in flight; T16: one look at the clock while live."""
