@@ -9,10 +9,11 @@ import msgspec
 
 from pace_actors.cli.coverage import coverage_line, coverage_of, coverage_text
 from pace_actors.cli.options import Moment, directory, examples, find_thread, json_option, reading, user_option
-from pace_actors.cli.screen import console, iso_time, print_json
+from pace_actors.cli.screen import console, iso_time, print_json, shown_key
 from pace_actors.domain.context import Context, assemble
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import as_if
+from pace_actors.errors import InvalidInput
 from pace_actors.values import Microseconds
 
 EXAMPLES = examples(
@@ -25,7 +26,7 @@ EXAMPLES = examples(
 )
 
 
-@click.command("context", epilog=EXAMPLES)
+@click.command("context", short_help="Show what the planner sees of a thread.", epilog=EXAMPLES)
 @directory
 @click.argument("thread")
 @user_option
@@ -54,6 +55,9 @@ def command(
 
     with reading(directory) as log:
         key = find_thread(log, thread, user)
+        head = log.head()
+        if at is not None and at > head:
+            raise InvalidInput(f"--at {at} lies behind the end of the log, which is at position {head}", what="at")
         state = replay_thread(log, key, at=at)
     moment = _now(now, state, as_it_was=at is not None)
     context = assemble(key, state, now=moment, user_text=text)
@@ -61,7 +65,7 @@ def command(
         shown = as_if(state, state.settings, moment)
         print_json(_json(context, shown))
     else:
-        _show(context, state, f"what the planner sees of {key.user}/{key.thread}")
+        _show(context, state, f"what the planner sees of {shown_key(key)}")
 
 
 def _now(now: Microseconds | str | None, state: ThreadState, *, as_it_was: bool) -> Microseconds:

@@ -8,7 +8,7 @@ import msgspec
 
 from eventlog import StoredEvent
 from pace_actors.cli.coverage import ranges
-from pace_actors.cli.screen import counted, printable, quoted, shown_time
+from pace_actors.cli.screen import counted, on_one_line, quoted, shown_time
 from pace_actors.events import (
     REGISTRY,
     AnswerArrived,
@@ -59,33 +59,32 @@ def event_json(event: StoredEvent) -> dict[str, Any]:
     }
 
 
-def described(event: StoredEvent) -> str:
-    """One line about what an event holds."""
+def described(event: StoredEvent, chars: int | None = QUOTE_CHARS) -> str:
+    """One line about what an event holds; of each text so many characters, or all."""
     if event.erased:
         return "(erased)"
     said = decoded(event)
     if said is None:
         return "(a type that this version does not know)"
-    return _heard(said) if event.place == 0 else _decided(said)
+    return _heard(said, chars) if event.place == 0 else _decided(said)
 
 
-def _heard(said: Any) -> str:
+def _heard(said: Any, chars: int | None) -> str:
     match said:
         case TurnHeard():
-            actions = (
-                f" · {', '.join(map(printable, (action.name for action in said.actions)))}" if said.actions else ""
-            )
-            channel = f"{printable(said.channel)} · " if said.channel else ""
+            names = ", ".join(on_one_line(action.name) for action in said.actions)
+            actions = f" · {names}" if names else ""
+            channel = f"{on_one_line(said.channel)} · " if said.channel else ""
             masked = f" · masked {sum(m.count for m in said.masked)}" if said.masked else ""
-            words = f"{quoted(said.user, QUOTE_CHARS)} → {quoted(said.assistant, QUOTE_CHARS)}"
+            words = f"{quoted(said.user, chars)} → {quoted(said.assistant, chars)}"
             return f"{shown_time(said.at)} · {channel}{words}{actions}{masked}"
         case AnswerArrived():
             version = f"version {said.generation}.{said.version} for session {said.session}"
             if said.failure:
-                detail = f" {quoted(said.detail, QUOTE_CHARS)}" if said.detail else ""
+                detail = f" {quoted(said.detail, chars)}" if said.detail else ""
                 return f"{version} · failed: {said.failure}{detail}"
             took = f"{counted(said.chars, 'character')} in {said.latency_ms} ms"
-            text = quoted(said.text, QUOTE_CHARS) if said.text else "text not kept"
+            text = quoted(said.text, chars) if said.text else "text not kept"
             return f"{version} · {took} · {text}"
         case ClockRead():
             return f"{shown_time(said.at)} · {said.why}"

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from eventlog import EventLogError
+from eventlog import BadRecord, EventLogError, MapFull, UnknownType
+from pace_actors.domain.text import repair
 from pace_actors.errors import EXIT_CODES, PaceError, exit_code
 
 INTERRUPTED = 130
@@ -29,6 +30,15 @@ MEANINGS: dict[int, str] = {
     INTERRUPTED: "interrupted from the keyboard; what was acknowledged is stored",
     READER_GONE: "whoever read the output went away",
 }
+
+
+ADVICE: dict[type[EventLogError], str] = {
+    BadRecord: "Keep the directory as evidence and restore a backup; `pace log DIR --after {position}` lists what lies "
+    "behind it",
+    UnknownType: "Another program, or a newer version of this one, wrote it: read it with that",
+    MapFull: "Import what is left into another directory",
+}
+"""What can be done on the command line, where the error's own advice is for a program."""
 
 
 class Row(NamedTuple):
@@ -79,9 +89,9 @@ def tell_interrupted(*, as_json: bool) -> int:
 
 
 def _tell_usage(error: click.ClickException, *, as_json: bool) -> int:
-    words = error.format_message().replace("\n", " ")
+    words = " ".join(error.format_message().split())
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        words += f" Try: {error.ctx.command_path} --help"
+        words += f"{'' if words.endswith(('.', '?', '!')) else '.'} Try: {error.ctx.command_path} --help"
     _say("usage", words, USAGE, {}, as_json=as_json)
     return USAGE
 
@@ -90,11 +100,15 @@ def _words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         return f"{place}{error.strerror.lower()}"
+    advice = next((advice for kind, advice in ADVICE.items() if isinstance(error, kind)), "")
+    if advice and isinstance(error, EventLogError):
+        said = str(error).removesuffix(error.advice)
+        return said + advice.format_map({"position": "POSITION"} | error.fields)
     return str(error) or type(error).__name__
 
 
 def _say(name: str, words: str, code: int, fields: dict[str, Any], *, as_json: bool) -> None:
-    line = " ".join(words.split())
+    line = repair(" ".join(words.split()))[0]
     if as_json:
         told = {"error": name, "message": line, "exit_code": code, "fields": {k: _plain(v) for k, v in fields.items()}}
         line = msgspec.json.encode(told).decode()
@@ -105,4 +119,4 @@ def _say(name: str, words: str, code: int, fields: dict[str, Any], *, as_json: b
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    return value if isinstance(value, int | float | bool | None) else repair(str(value))[0]

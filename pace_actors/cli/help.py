@@ -12,7 +12,7 @@ EXIT_CODES = "exit-codes"
 EXAMPLES = examples("pace help import", f"pace help {EXIT_CODES}")
 
 
-@click.command("help", epilog=EXAMPLES)
+@click.command("help", short_help="Show the help of a command, or the exit codes.", epilog=EXAMPLES)
 @click.argument("topic", required=False)
 @json_option
 @click.pass_context

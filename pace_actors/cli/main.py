@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -48,16 +50,15 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(module).command
         return command
 
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        """Read the arguments, which may print the help."""
+        with _as_themselves():
+            return super().make_context(*arguments, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; a broken pipe and Ctrl-C leave as themselves, for click has answers of its own to both."""
-        try:
-            value = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise _ReaderGone from error
-        except KeyboardInterrupt as error:
-            raise _Interrupted from error
-        return value
+        """Run it."""
+        with _as_themselves():
+            return super().invoke(ctx)
 
 
 class _ReaderGone(Exception):
@@ -68,17 +69,51 @@ class _Interrupted(Exception):
     """Ctrl-C."""
 
 
-@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="pace-actors", prog_name="pace")
-def group() -> None:
+@contextmanager
+def _as_themselves() -> Iterator[None]:
+    """A broken pipe and Ctrl-C leave as themselves, for click has answers of its own to both."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _ReaderGone from error
+    except KeyboardInterrupt as error:
+        raise _Interrupted from error
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(None, "-V", "--version", package_name="pace-actors", prog_name="pace")
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """The memory of an assistant, on one directory."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(failures.USAGE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and say its exit code. Prints no traceback; `PACE_TRACEBACK=1` lets one through."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
+    _open_what_is_closed()
     _never_choke(sys.stdout, sys.stderr)
+    code = _run(given, as_json=as_json)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_went_away()
+    except OSError as error:
+        _give_up_stdout()  # what could not be written would be tried again at the end
+        return code or failures.tell(error, as_json=as_json)
+    return code
+
+
+def _run(given: list[str], *, as_json: bool) -> int:
     try:
         code = group.main(given, prog_name="pace", standalone_mode=False)
     except _ReaderGone:
@@ -96,6 +131,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _open_what_is_closed() -> None:
+    """`pace … >&-`: what nobody opened for us leads nowhere. Else the log's own file would get its number."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    nowhere = Path(os.devnull)
+    sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
+
+
 def _never_choke(*streams: Any) -> None:
     """A terminal that cannot show a character shows a question mark."""
     for stream in streams:
@@ -104,6 +154,11 @@ def _never_choke(*streams: Any) -> None:
 
 
 def _reader_went_away() -> int:
-    """`pace log … | head`: stop quietly, and keep the interpreter from flushing into nothing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """`pace log … | head`: stop quietly."""
+    _give_up_stdout()
     return failures.READER_GONE
+
+
+def _give_up_stdout() -> None:
+    """Keep the interpreter from flushing into nothing at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

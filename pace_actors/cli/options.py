@@ -12,6 +12,7 @@ import click
 
 import eventlog
 from eventlog import EventLog
+from pace_actors.cli.screen import shown_key
 from pace_actors.domain.moments import moment
 from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY
@@ -20,6 +21,13 @@ from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, Microseconds, Thread
 
 F = TypeVar("F", bound=Callable[..., Any])
 NAMES_SHOWN = 8
+REFUSALS: dict[type[OSError], str] = {
+    FileNotFoundError: "look for a slip in the name, or for the folder that it is in",
+    PermissionError: "change its owner or its mode, or name another place",
+    IsADirectoryError: "name the files in it",
+    NotADirectoryError: "a part of the path is a file",
+}
+"""What can be done about what the system refuses."""
 
 directory = click.argument("directory", metavar="DIR", type=click.Path())
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout and nothing else.")
@@ -29,6 +37,18 @@ user_option = click.option("--user", help="Whose thread it is; not needed where 
 def examples(*lines: str) -> str:
     """The end of a command's help."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+@contextmanager
+def reaching(what: str) -> Iterator[None]:
+    """What the system says about a file that was named becomes `InvalidInput`, with what can be done."""
+    try:
+        yield
+    except OSError as error:
+        advice = REFUSALS.get(type(error), "")
+        said = (error.strerror or type(error).__name__).lower()
+        place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        raise InvalidInput(f"{place}{said}{advice and '; '}{advice}", what=what) from error
 
 
 @contextmanager
@@ -51,22 +71,33 @@ def settings_of_environment() -> dict[str, Any]:
 
 def find_thread(log: EventLog, thread: str, user: str | None) -> ThreadKey:
     """The thread that is meant. Raises `InvalidInput` with the names there are, where none or several fit."""
-    keys = threads_of(log)
-    if user is not None:
-        wanted = ThreadKey.of(user, thread)
-        if log.stream_version(wanted.stream):
-            return wanted
-        raise InvalidInput(f"user {user!r} has no thread {thread!r} here; {_names(keys)}", what="thread")
-    found = [key for key in keys if key.thread == thread]
+    found = check_there(log, thread, user)
     if len(found) == 1:
         return found[0]
-    if not found:
-        raise InvalidInput(f"there is no thread {thread!r} here; {_names(keys)}", what="thread")
     preferred = ThreadKey(DEFAULT_USER, thread)
     if preferred in found:
         return preferred
     users = ", ".join(repr(key.user) for key in found[:NAMES_SHOWN])
     raise InvalidInput(f"several users have a thread {thread!r}: {users}; say which with --user", what="user")
+
+
+def check_there(log: EventLog, thread: str | None, user: str | None) -> list[ThreadKey]:
+    """The threads of that name, of that user, or both. Raises `InvalidInput` with the names there are, if none fits.
+
+    Where nothing is asked for, nothing is refused.
+    """
+    if thread is not None and user is not None:
+        wanted = ThreadKey.of(user, thread)
+        if log.stream_version(wanted.stream):
+            return [wanted]
+    keys = threads_of(log)
+    found = [key for key in keys if thread in (None, key.thread) and user in (None, key.user)]
+    if found or (thread is None and user is None):
+        return found
+    if thread is None:
+        raise InvalidInput(f"there is no user {user!r} here; {_names(keys)}", what="user")
+    words = f"there is no thread {thread!r}" if user is None else f"user {user!r} has no thread {thread!r}"
+    raise InvalidInput(f"{words} here; {_names(keys)}", what="thread")
 
 
 def threads_of(log: EventLog) -> list[ThreadKey]:
@@ -77,7 +108,7 @@ def threads_of(log: EventLog) -> list[ThreadKey]:
 def _names(keys: list[ThreadKey]) -> str:
     if not keys:
         return "the log has no threads yet"
-    names = ", ".join(f"{key.user}/{key.thread}" for key in keys[:NAMES_SHOWN])
+    names = ", ".join(shown_key(key) for key in keys[:NAMES_SHOWN])
     return f"there are {names}" + (f" and {len(keys) - NAMES_SHOWN} more" if len(keys) > NAMES_SHOWN else "")
 
 

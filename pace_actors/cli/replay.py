@@ -21,7 +21,7 @@ EXAMPLES = examples(
 )
 
 
-@click.command("replay", epilog=EXAMPLES)
+@click.command("replay", short_help="Fold the whole log and print the hash of the state.", epilog=EXAMPLES)
 @directory
 @json_option
 @click.pass_context

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from pace_actors.domain.extracts import line_of
-from pace_actors.values import Microseconds
+from pace_actors.values import Microseconds, ThreadKey
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +23,7 @@ BAR_AFTER_S = 1.0
 WIDTH_MAX = 110
 """Longer lines are hard to read, however wide the terminal is."""
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
+_LINE_BREAKS = {code: 0x2400 + code for code in map(ord, "\n\t")}
 _CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD) | dict.fromkeys(
     (*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD
 )
@@ -43,9 +44,31 @@ def printable(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def quoted(text: str, chars: int) -> str:
-    """The beginning of a text, in quotes, on one line."""
-    return f"“{printable(line_of(text, chars))}”" if text else "–"
+def on_one_line(text: str) -> str:
+    """A whole text that can do nothing to a terminal, with its line breaks visible as well."""
+    return printable(text).translate(_LINE_BREAKS)
+
+
+def quoted(text: str, chars: int | None) -> str:
+    """The beginning of a text, in quotes, on one line; without a number of characters all of it."""
+    if not text:
+        return "–"
+    return f"“{on_one_line(text) if chars is None else printable(line_of(text, chars))}”"
+
+
+def shown_name(name: str) -> str:
+    """The name of a user or thread: quoted, with escapes, where it could not be read or copied otherwise.
+
+    >>> print(shown_name("my kitchen"), shown_name("kitchen "))
+    my kitchen 'kitchen '
+    """
+    clear = name.isprintable() and name == name.strip() and "/" not in name and name[:1] not in ("'", '"')
+    return name if clear else repr(name)
+
+
+def shown_key(key: ThreadKey) -> str:
+    """`ada/kitchen`."""
+    return f"{shown_name(key.user)}/{shown_name(key.thread)}"
 
 
 def print_json(value: Any) -> None:

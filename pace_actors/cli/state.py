@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from pace_actors.cli.coverage import coverage_bar, coverage_line, coverage_of, coverage_text, ranges
-from pace_actors.cli.options import directory, examples, find_thread, json_option, reading, user_option
-from pace_actors.cli.screen import Bar, console, print_json, printable, shown_time
+from pace_actors.cli.options import check_there, directory, examples, find_thread, json_option, reading, user_option
+from pace_actors.cli.screen import Bar, console, print_json, printable, shown_key, shown_time
 from pace_actors.domain.state import ThreadState, state_digest
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import ThreadKey
@@ -25,7 +25,7 @@ EXAMPLES = examples(
 )
 
 
-@click.command("state", epilog=EXAMPLES)
+@click.command("state", short_help="Show the threads: sessions, turns, summaries.", epilog=EXAMPLES)
 @directory
 @click.option("--thread", help="One thread, in detail.")
 @user_option
@@ -42,6 +42,7 @@ def command(directory: str, *, thread: str | None, user: str | None, as_json: bo
             key = find_thread(log, thread, user)
             states = {key.stream: replay_thread(log, key)}
         else:
+            check_there(log, None, user)
             with Bar("folding the log") as bar:
                 states = replay(log, on_progress=bar).states
     keys = ((ThreadKey.of_stream(stream), state) for stream, state in states.items())
@@ -79,7 +80,7 @@ def _table(threads: list[tuple[ThreadKey, ThreadState]]) -> Table:
     table.add_column("last turn (UTC)")
     for key, state in threads:
         table.add_row(
-            printable(f"{key.user}/{key.thread}"),
+            shown_key(key),
             str(state.session),
             str(state.last_turn),
             coverage_text(coverage_of(state)),
@@ -93,7 +94,7 @@ def _show_one(key: ThreadKey, state: ThreadState) -> None:
 
     out = console()
     coverage = coverage_of(state)
-    out.print(printable(f"{key.user}/{key.thread}"), style="bold")
+    out.print(shown_key(key), style="bold")
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="dim")
     rows.add_column(overflow="fold")

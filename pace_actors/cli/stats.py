@@ -9,7 +9,7 @@ import msgspec
 
 from eventlog import EventLog, LogStats
 from pace_actors.cli.options import directory, examples, json_option, reading
-from pace_actors.cli.screen import Bar, console, print_json, shown_bytes, shown_time
+from pace_actors.cli.screen import Bar, console, counted, print_json, shown_bytes, shown_time
 from pace_actors.events import REGISTRY
 from pace_actors.values import THREAD_PREFIX
 
@@ -50,7 +50,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Events by type."""
 
 
-@click.command("stats", epilog=EXAMPLES)
+@click.command("stats", short_help="Count what a log holds.", epilog=EXAMPLES)
 @directory
 @json_option
 def command(directory: str, *, as_json: bool) -> None:
@@ -114,7 +114,9 @@ def _show(figures: Figures) -> None:
     rows.add_column(style="dim")
     rows.add_column(overflow="fold")
     summaries = figures.summaries
-    rows.add_row("events", f"{figures.events:,} in {figures.streams:,} streams, {shown_bytes(figures.bytes_on_disk)}")
+    rows.add_row(
+        "events", f"{figures.events:,} in {counted(figures.streams, 'stream')}, {shown_bytes(figures.bytes_on_disk)}"
+    )
     if figures.events:
         rows.add_row("written", f"{shown_time(figures.first_at)} to {shown_time(figures.last_at)} UTC")
     rows.add_row("threads", f"{figures.threads:,}")

@@ -1,4 +1,4 @@
-"""Conversations from files into a directory: `lines` reads the format, `feed` drives a `Pace` with it.
+"""Conversations from files into a directory: `strict` reads JSON, `lines` the format, `feed` drives a `Pace` with it.
 
 The format is documented in docs/import-format.md.
 """

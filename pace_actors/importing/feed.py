@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pace_actors.domain.moments import moment
 from pace_actors.errors import Erased, ImportFailed, InvalidInput, OutcomeUnknown, PaceError
 from pace_actors.events import REGISTRY
 from pace_actors.importing.lines import Line, ResetLine, SettingsLine, TurnLine
-from pace_actors.messages import Recorded
+from pace_actors.messages import Recorded, ThreadView
 from pace_actors.pace import Pace
 from pace_actors.thread import Thread
-from pace_actors.values import ThreadKey
+from pace_actors.values import Microseconds, ThreadKey
 
 IN_FLIGHT_MAX = 256
 """Turns on their way to the log at once."""
@@ -46,6 +47,8 @@ class Tally(msgspec.Struct):
     """Not stored, because the thread's memory is switched off."""
     resets: int = 0
     settings: int = 0
+    late: dict[ThreadKey, int] = {}
+    """Of the turns stored now, those that are older than what their thread had when they came. They stand behind it."""
 
     @property
     def lines(self) -> int:
@@ -66,6 +69,14 @@ class _Held(msgspec.Struct):
 class _Sent(NamedTuple):
     line: Line
     future: Future[Recorded]
+    at: Microseconds
+
+
+class _Met(msgspec.Struct):
+    """A thread, as far as it matters whether a turn comes late."""
+
+    newest: Microseconds
+    zone: str
 
 
 class Importer:
@@ -91,6 +102,7 @@ class Importer:
         self._held: dict[ThreadKey, _Held] = {}
         self._before: dict[ThreadKey, Line] = {}
         """The last turn line of each thread."""
+        self._met: dict[ThreadKey, _Met] = {}
 
     def feed(self, lines: Iterable[Line]) -> None:
         """Store the turns of some lines. When it returns, all of them are durable.
@@ -151,6 +163,8 @@ class Importer:
             self._drain()  # what is under way must be known before anything is asked of the log
             if not thread.is_recorded(line.turn_id):
                 self._apply(line.key, held, reset=True)
+        if line.key not in self._met:
+            self._meet(line)
         alone = self._steady or line.bytes > ALONE_BYTES
         if alone:
             self._drain()
@@ -174,7 +188,8 @@ class Importer:
             )
         except InvalidInput as error:
             raise line.failed(str(error)) from error
-        self._sent.append(_Sent(line, future))
+        at = self._pace.core.now() if said.at is None else moment(said.at, self._met[line.key].zone)
+        self._sent.append(_Sent(line, future, at))
 
     def _settle(self, sent: _Sent) -> None:
         """Wait for the oldest turn under way and count it."""
@@ -196,12 +211,35 @@ class Importer:
             self.tally.known += 1
         else:
             self.tally.turns += 1
+            self._note_late(sent)
             if self._steady:
                 self._pace.wait_idle(self._patience_s)
 
     def _drain(self) -> None:
         while self._sent:
             self._settle(self._sent.popleft())
+
+    # --- threads ------------------------------------------------------------------------------------------------------
+
+    def _meet(self, line: Line) -> None:
+        core = self._pace.core
+        self._check_kept(line)
+        view: ThreadView = core.within(core.view(line.key))
+        self._met[line.key] = _Met(view.state.last_activity, view.settings.zone)
+
+    def _check_kept(self, line: Line) -> None:
+        """Raise `InvalidInput` for a thread that lives in memory only: whatever is imported to it would be lost."""
+        core, key = self._pace.core, line.key
+        if core.engine_of(key) is not core.engine:
+            words = f"thread {key.thread!r} of user {key.user!r} has resume=never, which keeps nothing in the log"
+            raise _named(line, InvalidInput(f"{words}; nothing can be imported to it", what="resume"))
+
+    def _note_late(self, sent: _Sent) -> None:
+        """Turns are settled in the order in which their threads were given them."""
+        key, met = sent.line.key, self._met[sent.line.key]
+        if sent.at < met.newest:
+            self.tally.late[key] = self.tally.late.get(key, 0) + 1
+        met.newest = max(met.newest, sent.at)
 
     # --- what stands between turns ------------------------------------------------------------------------------------
 
@@ -214,10 +252,13 @@ class Importer:
             return
         before = thread.settings()
         try:
-            if thread.settings(at=held.settings_at, **held.changes) != before:
-                self.tally.settings += 1
+            after = thread.settings(at=held.settings_at, **held.changes)
         except PaceError as error:
             raise _named(held.settings, error) from error
+        self._check_kept(held.settings)
+        self.tally.settings += after != before
+        if key in self._met:
+            self._met[key].zone = after.zone
 
     def _last_turn(self, key: ThreadKey) -> tuple[str, bool]:
         """The id of the last turn in the log, and whether its session has not been ended since."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,7 +13,9 @@ from typing import IO, Any, BinaryIO, Literal, NoReturn, cast
 import msgspec
 
 from pace_actors.domain.redaction import redact
+from pace_actors.domain.text import repair
 from pace_actors.errors import ImportFailed, InvalidInput
+from pace_actors.importing.strict import decoded
 from pace_actors.settings import ThreadSettings, changed
 from pace_actors.values import DEFAULT_USER, ThreadKey, check_id
 
@@ -81,6 +84,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     stream: BinaryIO
+    known_as: str = ""
+    """The name that ids of its turns are made of, where it is not `name`."""
 
     @property
     def position(self) -> int:
@@ -97,6 +102,7 @@ def read_lines(source: Source, *, user: str = DEFAULT_USER, thread: str = "") ->
     Raises `ImportFailed` at the first line that cannot be read; what came before it was given already.
     """
     ordinals: dict[ThreadKey, int] = {}
+    known_as = source.known_as or source.name
     for number, raw in _raw_lines(source):
         try:
             said = _decode(raw)
@@ -105,7 +111,7 @@ def read_lines(source: Source, *, user: str = DEFAULT_USER, thread: str = "") ->
             if isinstance(said, TurnLine):
                 check_turn(said)
                 ordinals[key] = ordinals.get(key, 0) + 1
-                turn_id = said.id if said.id is not None else made_id(source.name, key, ordinals[key], said)
+                turn_id = said.id if said.id is not None else made_id(known_as, key, ordinals[key], said)
             elif isinstance(said, SettingsLine):
                 check_settings(said)
         except (msgspec.MsgspecError, InvalidInput, ValueError, RecursionError) as error:
@@ -140,9 +146,9 @@ def made_id(file: str, key: ThreadKey, ordinal: int, said: TurnLine) -> str:
     """
     actions = [[action.name, _as_text(action.arguments), _as_text(action.outcome)] for action in said.actions]
     texts = [said.user_text, said.assistant_text, said.channel, *(text for action in actions for text in action)]
-    kept, _ = redact(texts, "mask")
+    kept, _ = redact([repair(text)[0] for text in texts], "mask")
     at = "" if said.at is None else said.at.isoformat()
-    place = [PurePath(file).name.removesuffix(".gz"), key.user, key.thread, ordinal]
+    place = [repair(PurePath(file).name)[0].removesuffix(".gz"), key.user, key.thread, ordinal]
     content = msgspec.json.encode([place, at, kept])
     return f"import-{_digest(content)}"
 
@@ -154,7 +160,12 @@ def _digest(content: bytes) -> str:
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value, order="deterministic").decode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 # --- bytes to lines ---------------------------------------------------------------------------------------------------
@@ -182,16 +193,16 @@ class _KindOnly(msgspec.Struct, frozen=True):
     kind: Kind = "turn"
 
 
-_kind = msgspec.json.Decoder(_KindOnly)
-_decoders: dict[str, msgspec.json.Decoder[TurnLine | ResetLine | SettingsLine]] = {
-    "turn": cast("Any", msgspec.json.Decoder(TurnLine)),
-    "reset": cast("Any", msgspec.json.Decoder(ResetLine)),
-    "settings": cast("Any", msgspec.json.Decoder(SettingsLine)),
+_kinds: dict[Kind, type[TurnLine | ResetLine | SettingsLine]] = {
+    "turn": TurnLine,
+    "reset": ResetLine,
+    "settings": SettingsLine,
 }
 
 
 def _decode(raw: bytes) -> TurnLine | ResetLine | SettingsLine:
-    return _decoders[_kind.decode(raw).kind].decode(raw)
+    value = decoded(raw)
+    return msgspec.convert(value, _kinds[msgspec.convert(value, _KindOnly).kind])
 
 
 def _key(said: TurnLine | ResetLine | SettingsLine, user: str, thread: str) -> ThreadKey:
@@ -205,7 +216,9 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "too deeply nested"
     words = str(error).replace(" - at `$", " at `").replace("at ``", "at the top")
-    return words[0].lower() + words[1:] if words else type(error).__name__
+    if not words:
+        return type(error).__name__
+    return words if words.startswith("JSON") else words[0].lower() + words[1:]
 
 
 def _stop(file: str, number: int, reason: str) -> NoReturn:
@@ -213,8 +226,9 @@ def _stop(file: str, number: int, reason: str) -> NoReturn:
 
 
 def _failed(file: str, number: int, reason: str) -> ImportFailed:
+    stop = "" if reason.endswith((".", "?", "!")) else "."
     return ImportFailed(
-        f"{file}, line {number}: {reason}. The lines before it are stored; mend it and import the file again",
+        f"{file}, line {number}: {reason}{stop} The lines before it are stored; mend it and import the file again",
         file=file,
         line=number,
         reason=reason,

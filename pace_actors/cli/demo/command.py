@@ -14,7 +14,7 @@ from typing import Any
 import click
 import msgspec
 
-from pace_actors.cli.options import examples, json_option, reading
+from pace_actors.cli.options import examples, json_option, reaching, reading
 from pace_actors.cli.screen import Bar, console, counted, print_json, shown_bytes
 from pace_actors.errors import InvalidInput
 
@@ -23,6 +23,7 @@ SERVER_PATIENCE_S = 120.0
 
 EXAMPLES = examples(
     "pace demo",
+    "pace demo --fast                                without the pauses for reading",
     "pace demo --dir my-demo                         keep the log there",
     "PACE_MODEL_URL=http://127.0.0.1:8080/v1 pace demo   with a model instead of the stand-in",
     "pace demo --json | jq .hashes",
@@ -43,7 +44,7 @@ class Hashes(msgspec.Struct, frozen=True):
         return self.live == self.replayed == self.reopened
 
 
-@click.command("demo", epilog=EXAMPLES)
+@click.command("demo", short_help="Play a conversation of three days, and explain it.", epilog=EXAMPLES)
 @click.option(
     "--dir", "directory", type=click.Path(), metavar="DIR", help="Where to keep the log; by default a new place."
 )
@@ -69,12 +70,15 @@ def command(ctx: click.Context, directory: str | None, *, model: str | None, fas
 
 
 def _place(directory: str | None) -> str:
-    """An empty directory. Raises `InvalidInput` for one that holds something."""
+    """An empty directory. Raises `InvalidInput` for one that holds something, and for what is none."""
     if directory is None:
         return tempfile.mkdtemp(prefix="pace-demo-")
     path = Path(directory)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InvalidInput(f"{directory} is not empty; the demo wants a directory of its own", what="dir")
+    with reaching("dir"):
+        if path.exists() and not path.is_dir():
+            raise InvalidInput(f"{directory}: it is a file; the demo wants a directory of its own", what="dir")
+        if path.exists() and any(path.iterdir()):
+            raise InvalidInput(f"{directory} is not empty; the demo wants a directory of its own", what="dir")
     return directory
 
 
@@ -161,8 +165,9 @@ def _end(stage: Any, told: dict[str, Any]) -> None:
     stage.show(Text(*verdict))
     refused = ", ".join(f"{count} {reason}" for reason, count in summaries["rejected"].items()) or "none"
     stage.show(
-        f"{counted(told['turns'], 'turn')}; {summaries['requested']} summaries requested, {summaries['accepted']} "
-        f"accepted, refused: {refused}. The wifi password stands {told['secret_found_on_disk']} times in the files."
+        f"{counted(told['turns'], 'turn')}; {counted(summaries['requested'], 'summary', 'summaries')} requested, "
+        f"{summaries['accepted']} accepted, refused: {refused}. The wifi password stands "
+        f"{counted(told['secret_found_on_disk'], 'time')} in the files."
     )
     size = sum(path.stat().st_size for path in Path(place).rglob("*") if path.is_file())
     stage.title("the log")

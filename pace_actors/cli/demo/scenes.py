@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from pace_actors.cli.demo.gate import GatedSummariser
 from pace_actors.cli.demo.stage import SCENE_S, Stage
-from pace_actors.cli.log import event_text
+from pace_actors.cli.log import print_event
+from pace_actors.cli.screen import shown_key
 from pace_actors.domain.context import Context
 from pace_actors.events import REGISTRY, AnswerArrived, SummaryRejected, TurnHeard
 from pace_actors.importing import Line, TurnLine
@@ -84,7 +85,7 @@ class Scenes:
         for event in pace.log.read(line.key.stream):
             if event.position <= head:
                 continue
-            stage.out.print(event_text(event), no_wrap=True, overflow="ellipsis")
+            print_event(stage.out, event)
             said = REGISTRY.decode(event)
             if isinstance(said, AnswerArrived):
                 kept = bool(said.text)
@@ -161,7 +162,7 @@ class Scenes:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _planner(self, line: Line, context: Context) -> None:
-        title = f"what the planner sees of {line.key.user}/{line.key.thread}"
+        title = f"what the planner sees of {shown_key(line.key)}"
         self._stage.planner(context, self._settings(line), title)
 
     def _settings(self, line: Line) -> ThreadSettings:

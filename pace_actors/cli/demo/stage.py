@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pace_actors.cli.coverage import coverage_shown, coverage_text
 from pace_actors.cli.planner import planner_panel
-from pace_actors.cli.screen import counted, printable
+from pace_actors.cli.screen import counted, printable, shown_key
 from pace_actors.domain.context import Context
 from pace_actors.domain.extracts import line_of
 from pace_actors.importing import Line, TurnLine
@@ -51,7 +51,7 @@ class Stage:
 
     def sitting(self, line: Line, at: datetime) -> None:
         """Somebody sits down to talk."""
-        self.title(f"{at:%A, %H:%M} · {line.key.user}/{line.key.thread}")
+        self.title(f"{at:%A, %H:%M} · {shown_key(line.key)}")
 
     def turn(self, said: TurnLine, context: Context) -> None:
         """A turn that was just recorded, and the coverage behind it."""

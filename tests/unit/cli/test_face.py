@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +14,13 @@ import click
 import msgspec
 import pytest
 
-from eventlog import EventLogError
+from eventlog import BadRecord, EventLogError
 from pace_actors import Pace
 from pace_actors.cli import failures
 from pace_actors.cli.main import COMMANDS, group, main
 from pace_actors.errors import EXIT_CODES, PaceError, exit_code
-from tests.support.cli import json_lines, pace, pace_json
+from tests.support.cli import COMMAND, environment, json_lines, pace, pace_json
+from tests.support.skips import LINUX_ONLY, POSIX_ONLY
 
 
 def kinds(root: type[Any]) -> set[type[Any]]:
@@ -38,6 +42,26 @@ def test_help_names_every_command() -> None:
     for command in COMMANDS:
         assert re.search(rf"^  {command} +\w", shown.stdout, re.MULTILINE), command
     assert "pace help exit-codes" in shown.stdout
+    assert "..." not in shown.stdout.partition("Commands:")[2]
+
+
+def test_pace_alone_shows_the_whole_help() -> None:
+    alone = pace()
+    assert (alone.returncode, alone.stderr) == (2, "")
+    assert alone.stdout == pace("--help").stdout
+
+
+def test_the_version_has_a_short_option() -> None:
+    assert pace("-V").stdout == pace("--version").stdout != ""
+
+
+def test_what_a_newcomer_asks_the_help_for_is_in_it() -> None:
+    """Goal: how to skip the demo's pauses, and how ids are made, are found without reading the documents."""
+    assert re.search(r"pace demo --fast +without the pauses", pace("help", "demo").stdout)
+    words = " ".join(pace("help", "import").stdout.split())
+    assert "the same lines under another name, or through stdin (whose name is `-`), are stored once more" in words
+    assert "The order in the file is the order in the thread" in words
+    assert "zcat chats.jsonl.gz | pace import - --name chats.jsonl --into ada.pace" in words
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -78,12 +102,18 @@ def refusals(tmp_path: Path) -> dict[str, tuple[int, str, tuple[str | Path, ...]
         json_lines({"thread": "t", "id": "1", "user_text": "a"}, {"thread": "t", "id": "1", "user_text": "b"})
     )
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "file").touch()
+    file = tmp_path / "other" / "file"
+    file.touch()
     return {
         "no command": (2, "usage", ("frobnicate",)),
         "no option": (2, "usage", ("log", tmp_path, "--frob")),
         "no argument": (2, "usage", ("context",)),
-        "no such file": (1, "FileNotFoundError", ("import", tmp_path / "none.jsonl", "--into", tmp_path / "new")),
+        "no such file": (2, "invalid_input", ("import", tmp_path / "none.jsonl", "--into", tmp_path / "new")),
+        "folder for file": (2, "invalid_input", ("import", tmp_path / "other", "--into", tmp_path / "new")),
+        "file for log": (7, "not_a_log", ("log", file)),
+        "file to import into": (7, "not_a_log", ("import", file, "--into", file)),
+        "demo in a file": (2, "invalid_input", ("demo", "--dir", file)),
+        "two files of one name": (2, "usage", ("import", file, file, "--name", "x", "--into", tmp_path / "new")),
         "bad line": (3, "import_failed", ("import", bad, "--into", tmp_path / "new")),
         "conflict": (4, "turn_conflict", ("import", conflict, "--into", tmp_path / "new")),
         "no log": (7, "not_a_log", ("replay", tmp_path / "none")),
@@ -98,7 +128,22 @@ def refusals(tmp_path: Path) -> dict[str, tuple[int, str, tuple[str | Path, ...]
 
 @pytest.mark.parametrize(
     "what",
-    ["no command", "no option", "no argument", "no such file", "bad line", "conflict", "no log", "not empty", "remote"],
+    [
+        "no command",
+        "no option",
+        "no argument",
+        "no such file",
+        "folder for file",
+        "file for log",
+        "file to import into",
+        "demo in a file",
+        "two files of one name",
+        "bad line",
+        "conflict",
+        "no log",
+        "not empty",
+        "remote",
+    ],
 )
 def test_an_error_is_one_line_and_its_code(tmp_path: Path, what: str) -> None:
     code, name, command = refusals(tmp_path)[what]
@@ -110,6 +155,83 @@ def test_an_error_is_one_line_and_its_code(tmp_path: Path, what: str) -> None:
     assert (as_json.returncode, as_json.stdout) == (code, "")
     assert (told["error"], told["exit_code"]) == (name, code)
     assert told["message"]
+    if "file" in what:
+        assert str(tmp_path) in told["message"] or name == "usage"
+    assert not (tmp_path / "new").exists() or code in (3, 4)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason=POSIX_ONLY)
+@pytest.mark.parametrize("what", ["import", "demo"])
+def test_a_path_that_may_not_be_touched_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    """Method: the system's own error, given where the path is opened, because tests may run as root."""
+
+    def refused(path: Path, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open" if what == "import" else "iterdir", refused)
+    command = ["import", str(tmp_path), "--into", "x"] if what == "import" else ["demo", "--dir", str(tmp_path)]
+    assert main(command) == 2
+    assert capsys.readouterr().err == (
+        f"pace: {tmp_path}: permission denied; change its owner or its mode, or name another place\n"
+    )
+
+
+def test_a_damaged_record_is_7_and_its_advice_can_be_followed(
+    ada: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def damaged(*_: object, **__: object) -> None:
+        raise BadRecord(position=17, stream="thread/ada/kitchen", reason="checksum")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pace_actors.replay.replay", damaged)
+        assert main(["replay", str(ada)]) == 7
+    told = capsys.readouterr().err
+    assert "on_bad" not in told
+    advised = re.search(r"`pace log DIR (--after 17)`", told)
+    assert advised is not None
+    assert pace("log", ada, *advised[1].split()).stdout.startswith("    18 ")
+
+
+def test_a_sentence_ends_before_the_next_one(ada: Path) -> None:
+    told = pace("context", ada, "kitchen", "--now", "soon").stderr
+    assert "nor the word 'last'. Try: pace context --help" in told
+
+
+# --- streams that are not there ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason=POSIX_ONLY)
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_standard_stream_that_is_closed_leads_nowhere(tmp_path: Path, closed: str) -> None:
+    """And the log is as it would be: none of its files got the number of a stream that something prints to."""
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(json_lines({"thread": "t", "user_text": "a"}))
+    words = shlex.join([*COMMAND, "import", str(file), "--into", str(tmp_path / "log")])
+    done = subprocess.run(["sh", "-c", f"{words} {closed}"], env=environment(), capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (b"1 turn stored" in done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+    assert pace_json("replay", tmp_path / "log")["turns"] == 1
+
+
+def test_nothing_comes_from_a_stdin_that_is_closed(tmp_path: Path) -> None:
+    words = shlex.join([*COMMAND, "import", "-", "--into", str(tmp_path / "log")])
+    done = subprocess.run(["sh", "-c", f"{words} <&-"], env=environment(), capture_output=True, check=False)
+    assert (done.returncode, done.stdout[:15]) == (0, b"0 turns stored,")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason=LINUX_ONLY)  # noqa: PTH110 - a device
+@pytest.mark.parametrize("command", ["--help", "help", ""])
+def test_a_device_that_is_full_is_said_once(command: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(COMMAND)} {command} > /dev/full"],
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode in (1, 2)
+    assert done.stderr == b"pace: no space left on device\n"
 
 
 def test_a_log_that_is_written_elsewhere_is_in_use(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pace_actors import Pace, ThreadSettings
 from pace_actors import messages as m
-from pace_actors.errors import AppendFailed, ImportFailed, TurnConflict
+from pace_actors.errors import AppendFailed, ImportFailed, InvalidInput, TurnConflict
 from pace_actors.importing import Importer, Source, Tally, read_lines
 from pace_actors.importing.feed import IN_FLIGHT_MAX
 from pace_actors.replay import replay
@@ -85,6 +85,74 @@ def test_a_turn_without_an_id_is_known_by_content_and_place(tmp_path: Path) -> N
         grown = fed(running, gzip.compress(words + more), name="a.jsonl.gz")
         assert (grown.turns, grown.known) == (1, 2)
         assert fed(running, words, name="b.jsonl").turns == 2
+
+
+def test_a_name_says_what_stdin_or_a_renamed_file_was_called(tmp_path: Path) -> None:
+    words = json_lines({"thread": "t", "at": "2026-03-02T08:00:00Z", "user_text": "ok"})
+    (tmp_path / "chats.jsonl").write_bytes(words)
+    (tmp_path / "chats (1).jsonl").write_bytes(words)
+    into = ("--into", tmp_path / "log")
+    assert pace_json("import", tmp_path / "chats.jsonl", *into)["turns"] == 1
+    named = (*into, "--name", "chats.jsonl")
+    assert pace_json("import", "-", *named, stdin=words)["known"] == 1
+    assert pace_json("import", tmp_path / "chats (1).jsonl", *named)["known"] == 1
+    assert pace_json("import", "-", *into, stdin=words)["turns"] == 1
+
+
+def test_turns_that_are_older_than_what_their_thread_has_are_counted_and_named(tmp_path: Path) -> None:
+    """Goal: history that comes into a live thread is not stored as its newest turns without a word."""
+    place, zone = tmp_path / "log", {"kind": "settings", "thread": "tokyo", "changes": {"zone": "Asia/Tokyo"}}
+    with Pace.open(place) as running:
+        running.thread("t").record("now")
+        late = fed(running, json_lines(line(1), line(2), {**line(3), "thread": "fresh"}, line(4)))
+        assert late.late == {running.thread("t").key: 3}
+        assert fed(running, json_lines(line(1), line(2))).late == {}  # known: nothing came
+        nine, eight, zulu = (
+            {**line(number), "thread": "tokyo", "at": at}
+            for number, at in enumerate(("2026-01-01T09:00:00", "2026-01-01T08:59:59", "2026-01-01T00:00:00Z"))
+        )
+        assert fed(running, json_lines(zone, nine, zulu)).late == {}
+        assert fed(running, json_lines(eight)).late == {running.thread("tokyo").key: 1}
+    content = json_lines(line(11), line(10), line(12), {**line(9), "thread": "u"}, {**line(8), "thread": "u"})
+    shown = pace("import", "-", "--into", place, stdin=content).stdout
+    assert "3 turns are older than what default/t had when they came: they stand behind it\n" in shown
+    assert "1 turn is older than what default/u had when it came: it stands behind it\n" in shown
+    told = pace_json("import", "-", "--into", tmp_path / "new", stdin=content)
+    assert told["late"] == [{"user": "default", "thread": name, "turns": 1} for name in "tu"]
+
+
+def test_half_a_surrogate_pair_is_taken_as_record_takes_it(tmp_path: Path) -> None:
+    raw = rb'{"thread": "t", "user_text": "a\ud83d", "actions": [{"name": "n", "arguments": {"b": "\udc00"}}]}'
+    with Pace.open(tmp_path / "log") as running:
+        assert fed(running, raw).turns == 1
+        assert fed(running, raw).known == 1
+        running.thread("u").record("a\ud83d", actions=[{"name": "n", "arguments": {"b": "\udc00"}}])
+        imported, recorded = (
+            [(turn.user, turn.actions) for turn in running.core.within(running.core.view(key)).state.window]
+            for key in (running.thread("t").key, running.thread("u").key)
+        )
+    assert imported == recorded
+    assert imported[0][0] == "a�"
+
+
+def test_the_bytes_of_a_file_s_name_need_not_be_text(tmp_path: Path) -> None:
+    content = json_lines({"thread": "t", "user_text": "a"})
+    with Pace.open(tmp_path / "log") as running:
+        assert fed(running, content, name="caf\udce9.jsonl").turns == 1
+
+
+def test_a_thread_that_keeps_nothing_is_refused(tmp_path: Path) -> None:
+    """Goal: nobody is told that turns are stored which are not. Method: the environment, and a Pace that says so."""
+    done = pace("import", "-", "--into", tmp_path / "log", stdin=json_lines(line(1)), env={"PACE_RESUME": "never"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "PACE_RESUME=never keeps nothing in the log" in done.stderr
+    assert not (tmp_path / "log").exists()
+    window = {"kind": "settings", "thread": "w", "changes": {"window": 2}}
+    with Pace.open(tmp_path / "log", resume="never") as running:
+        with pytest.raises(InvalidInput, match=r"file, line 1: thread 't' .* resume=never"):
+            fed(running, json_lines(line(1)))
+        with pytest.raises(InvalidInput, match=r"file, line 1: thread 'w' .* resume=never"):
+            fed(running, json_lines(window))
 
 
 def test_the_id_of_a_secret_says_nothing_about_it() -> None:
@@ -191,6 +259,14 @@ def test_settings_hold_from_where_they_stand_and_end_no_session(tmp_path: Path) 
         (b'{"thread": "t", "id": "", "user_text": "a"}', "id"),
         (b'{"thread": "t", "at": "yesterday", "user_text": "a"}', "at"),
         (b'{"thread": "t", "actions": [{"name": " "}]}', "name"),
+        (b'{"thread": "t", "user_text": "a", "user_text": "b"}', "`user_text` stands twice"),
+        (b'{"thread": "t", "user_text": "a", "user_\\u0074ext": "say \\"x\\""}', "`user_text` stands twice"),
+        (b'{"thread": "t", "actions": [{"name": "a", "arguments": {"b": 1, "b": 2}}]}', "`b` stands twice"),
+        (b'{"thread": "t", "kind": "settings", "changes": {"window": 2, "window": 3}}', "`window` stands twice"),
+        (b'{"thread": "t", "id": "\\ud83d", "user_text": "a"}', "half a surrogate pair"),
+        (b'{"thread": "t", "user_text": "\\ud83d"', "truncated"),
+        (b'{"thread": "t", "user_text": "\\ud83d", "actions": [{"name": "a", "outcome": NaN}]}', "`NaN` is no JSON"),
+        (b"jim", "line 4: JSON is malformed"),
         (b'{"thread": "t", "kind": "settings", "changes": {"window": 99}}', "window"),
         (b'{"thread": "t", "kind": "settings", "changes": {"resume": "never"}}', "resume=never"),
         (b'{"thread": "t", "actions": [{"name": "a", "outcome": ' + b"[" * 100_000, "deep"),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
+import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,20 @@ from pace_actors import Pace
 from pace_actors.events import REGISTRY, TurnHeard, TurnRecorded, TurnsDisplaced
 from pace_actors.values import ThreadKey
 from tests.support.cli import COMMAND, environment, pace, pace_json
+from tests.support.skips import POSIX_ONLY
+
+READ_ALL = """
+import os, sys
+from pace_actors.cli import main
+def read(place):
+    for command in (["log"], ["state"], ["replay", "--json"], ["context", "move", "--now", "last"], ["stats"]):
+        print(command, main([command[0], place, *command[1:]]), flush=True)
+read(sys.argv[1])  # as we are: what is loaded late is loaded, which nobody else may be allowed to
+print("---", flush=True)
+if os.geteuid() == 0:
+    os.setgid(65534), os.setuid(65534)
+read(sys.argv[2])
+"""
 
 
 def events_of(place: Path, *more: str) -> list[dict[str, Any]]:
@@ -94,9 +111,48 @@ def test_a_text_cannot_steer_the_terminal(tmp_path: Path) -> None:
         ("state", place, "--thread", "t\x1b[31m"),
     ):
         shown = pace(*command).stdout
-        assert "t␛[31m" in shown
+        assert r"u/'t\x1b[31m'" in shown
         assert not set(shown) & {"\x1b", "\x07", "\u202e"}
     assert "[bold]markup[/bold]" in pace("context", place, "t\x1b[31m").stdout
+
+
+def test_a_name_that_cannot_be_read_is_quoted_everywhere(tmp_path: Path) -> None:
+    """Goal: two names that look alike are told apart, and one can be copied. Method: every command that shows one."""
+    place = tmp_path / "log"
+    with Pace.open(place) as running:
+        for user, thread in (("ada", "kit\nchen"), ("ada", "kitchen "), ("a/b", "c")):
+            running.thread(thread, user=user).record("hello")
+    for command in (("log", place), ("state", place), ("context", place, "nope")):
+        done = pace(*command)
+        for name in (r"ada/'kit\nchen'", "ada/'kitchen '", "'a/b'/c"):
+            assert name in done.stdout + done.stderr, command
+    assert "ada/'kitchen '" in pace("context", place, "kitchen ").stdout
+    assert pace("state", place, "--thread", "kit\nchen").stdout.startswith(r"ada/'kit\nchen'")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("log", "--thread", "nope"),
+        ("log", "--user", "nobody"),
+        ("log", "--thread", "kitchen", "--user", "ben"),
+        ("state", "--user", "nobody"),
+        ("state", "--thread", "nope"),
+        ("state", "--thread", "kitchen", "--user", "ben"),
+    ],
+)
+def test_a_name_that_there_is_not_is_refused_with_those_that_there_are(ada: Path, command: tuple[str, ...]) -> None:
+    done = pace(command[0], ada, *command[1:])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "ada/kitchen, ada/work, ben/move" in done.stderr
+
+
+def test_a_position_behind_the_end_is_refused(ada: Path) -> None:
+    head = pace_json("stats", ada)["events"]
+    assert pace("context", ada, "move", "--at", str(head)).returncode == 0
+    done = pace("context", ada, "move", "--at", str(head + 1))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"position {head}" in done.stderr
 
 
 # --- log --------------------------------------------------------------------------------------------------------------
@@ -119,6 +175,28 @@ def test_log_shows_the_masked_text_and_the_numbers(ada: Path) -> None:
     assert "masked 1" in lines
     assert re.search(r"SummaryRequested  version 1\.2 for turns 2, on version 1", lines)
     assert re.search(r"SessionEnded  idle, due 2026-03-02 06:48:00", lines)
+
+
+def test_log_on_a_narrow_terminal_still_shows_what_was_heard(tmp_path: Path) -> None:
+    """What does not fit stands below, whole; in a pipe an event is one line."""
+    place, terminal = tmp_path / "log", {"COLUMNS": "80", "FORCE_COLOR": "1", "NO_COLOR": "1"}
+    with Pace.open(place) as running:
+        running.thread("a thread with a long name, " * 3 + "the end", user="somebody").record("Good morning!", "Hello.")
+    shown = pace("log", place, env=terminal).stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "“Good morning!” → “Hello.”" in shown
+    assert "the end" in " ".join(shown.split())
+    assert [line.split()[0] for line in pace("log", place).stdout.splitlines()] == ["1", "2"]
+
+
+def test_log_shows_whole_texts_on_demand(tmp_path: Path) -> None:
+    place, words = tmp_path / "log", "one two three " * 20
+    with Pace.open(place) as running:
+        running.thread("t").record(words + "\nend\x1b", "yes", actions=[{"name": "a\nb"}], channel="x\ny")
+    short, whole = (pace("log", place, *more).stdout for more in ((), ("--full",)))
+    assert len(short.splitlines()) == len(whole.splitlines()) == 2
+    assert "end" not in short
+    assert f"x␊y · “{words}␊end␛” → “yes” · a␊b" in whole
 
 
 def test_log_filters(ada: Path) -> None:
@@ -226,7 +304,35 @@ def test_stats_count_what_log_lists(ada: Path) -> None:
     assert re.search(r"summaries +42 requested, 42 accepted", pace("stats", ada).stdout)
 
 
+def test_one_of_a_kind_is_no_plural(tmp_path: Path) -> None:
+    with Pace.open(tmp_path / "log") as running:
+        running.thread("t").record("hello")
+    assert "2 in 1 stream," in pace("stats", tmp_path / "log").stdout
+
+
 @pytest.mark.parametrize("command", ["replay", "state", "stats", "log"])
 def test_an_empty_log_is_no_error(tmp_path: Path, command: str) -> None:
     Pace.open(tmp_path / "log").close()
     assert pace(command, tmp_path / "log").returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason=POSIX_ONLY)
+def test_a_copy_that_may_not_be_written_is_read_by_every_command(ada: Path) -> None:
+    """Method: `chmod -R a-w`, another user where we are root, and the same words as of the original."""
+    place = Path(tempfile.mkdtemp()).resolve()  # which others reach, as they do not reach pytest's own
+    try:
+        shutil.copytree(ada, place / "copy")
+        for path in (place, *place.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        words = [sys.executable, "-c", READ_ALL, str(ada), str(place / "copy")]
+        done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        original, copy = (
+            re.sub(r'"seconds".*?,"events_per_second".*?,', "", part) for part in done.stdout.split("---\n")
+        )
+        assert copy == original
+        assert re.findall(r"^\[.*\] (\d+)$", copy, re.MULTILINE) == ["0"] * 5
+    finally:
+        for path in (place, *place.rglob("*")):
+            path.chmod(0o700)
+        shutil.rmtree(place)

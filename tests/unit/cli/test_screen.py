@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from pace_actors.cli.coverage import Coverage, coverage_bar, coverage_line, coverage_text
-from pace_actors.cli.screen import Bar, counted, printable, quoted, shown_bytes
+from pace_actors.cli.screen import Bar, counted, on_one_line, printable, quoted, shown_bytes, shown_name
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -48,6 +48,26 @@ def test_a_bar_of_coverage_shows_even_the_smallest_part() -> None:
 def test_quotes_and_numbers() -> None:
     assert printable("a\x1b[2J\n\x9b") == "a␛[2J\n�"
     assert quoted("one  two\nthree four", 12) == "“one two…”"
+    assert quoted("one  two\nthree four", None) == "“one  two␊three four”"
+    assert on_one_line("a\tb\r\n") == "a␉b␍␊"
     assert counted(1, "turn") == "1 turn"
     assert counted(1200, "batch", "batches") == "1,200 batches"
     assert [shown_bytes(n) for n in (0, 1023, 1536, 3 << 20)] == ["0 B", "1023 B", "1.5 KiB", "3.0 MiB"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("kitchen", "kitchen"),
+        ("my kitchen", "my kitchen"),
+        ("Küche 台所", "Küche 台所"),
+        (" kitchen", "' kitchen'"),
+        ("kitchen\u00a0", r"'kitchen\xa0'"),
+        ("kit\nchen", r"'kit\nchen'"),
+        ("a\u202eb", r"'a\u202eb'"),
+        ("a/b", "'a/b'"),
+        ("'a'", "\"'a'\""),
+    ],
+)
+def test_a_name_is_quoted_where_it_could_not_be_copied(name: str, shown: str) -> None:
+    assert shown_name(name) == shown
