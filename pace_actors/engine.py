@@ -51,7 +51,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     identity: str = ""
     deadline_s: float = 10.0
     awake_max: int = 64
-    sleep_after_s: float = 600.0
+    sleep_after_s: float = 1800.0
     snapshot_every: int = EVERY
     logger: FilteringBoundLogger
 

@@ -90,7 +90,7 @@ class Pace:
         mode: Literal["durable", "relaxed"] = "durable",
         deadline_s: float = 10.0,
         awake_max: int = 64,
-        sleep_after_s: float = 600.0,
+        sleep_after_s: float = 1800.0,
         logger: FilteringBoundLogger | None = None,
         **settings: Any,
     ) -> Self:

@@ -38,7 +38,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Metrics
     deliver: Callable[[ThreadKey, DeliverAnswer], None]
     """Tell an answer to a thread's actor; wakes it."""
-    sleep_after_s: float = 600.0
+    sleep_after_s: float = 1800.0
     """Seconds without a message after which a thread's actor goes to sleep."""
     sleep: Callable[[ThreadKey, Address], bool]
     """Put a thread's actor to sleep, unless a message has arrived."""

@@ -28,7 +28,7 @@ def test_messages_at_the_very_limit_of_idleness_lose_nothing_and_keep_their_orde
 
 
 def test_a_thread_sleeps_after_its_time_and_wakes_in_the_same_state() -> None:
-    world = World(window=2)
+    world = World(window=2, sleep_after_s=600)
     world.record_many(5, every_s=1)
     before = world.state()
     world.advance(601)
@@ -38,7 +38,7 @@ def test_a_thread_sleeps_after_its_time_and_wakes_in_the_same_state() -> None:
 
 
 def test_looking_is_use_and_bells_are_not() -> None:
-    world = World()
+    world = World(sleep_after_s=600)
     world.record("hello")
     for _ in range(5):
         world.advance(500)
@@ -55,7 +55,7 @@ def test_a_thread_that_waits_for_a_failing_model_stays_awake_and_is_folded_when_
     def script(task: FoldTask, number: int) -> Outcome:  # noqa: ARG001 - a script is given both
         return ModelFailure("connection") if failing[0] else FoldReply(text="It goes on.", input_chars=500)
 
-    world = World(script, window=1, resume="always")
+    world = World(script, window=1, resume="always", sleep_after_s=600)
     for number in range(3):
         world.record(f"turn {number}")
     world.advance(7200)

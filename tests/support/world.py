@@ -131,7 +131,7 @@ class World:
         logger: FilteringBoundLogger | None = None,
         awake_max: int = 64,
         snapshot_every: int = 64,
-        sleep_after_s: float = 600.0,
+        sleep_after_s: float = 1800.0,
         **settings: Any,
     ) -> None:
         self.settings_at_open = settings
