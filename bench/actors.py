@@ -267,12 +267,12 @@ def spread(place: Path, count: int, awake: int, records: int, seed: int) -> Spre
     """Record turns at random among the conversations of a log."""
     draw, clock = random.Random(seed), time.perf_counter
     with opened(place, mode="relaxed", awake_max=awake, deadline_s=WAIT_S) as pace:
-        threads = [pace.thread(f"thread {number}", user="ada") for number in range(count)]
-        for thread in threads[:awake]:
-            thread.context()
+        for number in range(min(count, awake)):
+            pace.thread(f"thread {number}", user="ada").context()
         pace.wait_idle(WAIT_S)
         taken = []
-        for thread in draw.choices(threads, k=records):
+        for _ in range(records):
+            thread = pace.thread(f"thread {draw.randrange(count)}", user="ada")  # a handle kept is memory of its own
             started = clock()
             thread.record(USER, ASSISTANT)
             taken.append(clock() - started)
