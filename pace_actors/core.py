@@ -52,6 +52,8 @@ class Core:
         self._summariser = summariser
         self._passing: Engine | None = None
         self._passing_keys: set[ThreadKey] = set()
+        self._kept_keys: set[ThreadKey] = set()
+        """Threads that are to be kept although `resume="never"` was given at open."""
         self._contexts: OrderedDict[ThreadKey, ContextRef] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
@@ -69,10 +71,12 @@ class Core:
         self.check_open()
         if key in self._passing_keys:
             return self._in_memory()
-        if self.options.settings.get("resume") == "never" and self.log.stream_version(key.stream) == 0:
-            self._passing_keys.add(key)
-            return self._in_memory()
-        return self.engine
+        if self.options.settings.get("resume") != "never" or key in self._kept_keys:
+            return self.engine
+        if self.log.stream_version(key.stream):
+            return self.engine
+        self._passing_keys.add(key)
+        return self._in_memory()
 
     def _change_resume(self, key: ThreadKey, resume: str) -> None:
         """Move a thread without turns between the log and memory. Raises `ResumeFixed` for one that has turns."""
@@ -87,7 +91,12 @@ class Core:
                 stored=stored.settings.resume,
                 asked=resume,
             )
-        (self._passing_keys.discard if passing else self._passing_keys.add)(key)
+        if passing:
+            self._passing_keys.discard(key)
+            self._kept_keys.add(key)
+        else:
+            self._kept_keys.discard(key)
+            self._passing_keys.add(key)
 
     def _in_memory(self) -> Engine:
         with self._lock:

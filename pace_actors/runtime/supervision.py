@@ -146,7 +146,7 @@ class Supervised:
         self._incidents.not_delivered(self._address.name, envelope.message, "unavailable")
         if envelope.reply_to is not None:
             name, failures = self._address.name, self._failures
-            words = f"{name} failed {failures} times and is built again soon; nothing was written"
+            words = f"{name} failed and is built again soon (failure {failures}); nothing was written"
             envelope.reply_to.fail(ActorUnavailable(words, actor=name, failures=failures))
 
     def _failed(self, envelope: Envelope, error: BaseException) -> None:

@@ -243,3 +243,15 @@ def test_a_thread_that_never_resumes_leaves_nothing_on_disk_and_works_until_the_
     assert b"roses" not in found
     with Pace.open(tmp_path / "a.pace") as pace:
         assert pace.thread("secret garden").context().window == ()
+
+
+def test_a_thread_can_be_kept_although_none_is_by_default(tmp_path: Path) -> None:
+    """Method: open with `resume="never"`, ask for one thread to be kept, and look for both after a restart."""
+    with Pace.open(tmp_path / "a.pace", resume="never") as pace:
+        kept = pace.thread("kept")
+        assert kept.settings(resume="always").resume == "always"
+        kept.record("remember me")
+        pace.thread("passing").record("forget me")
+    with Pace.open(tmp_path / "a.pace") as pace:
+        assert [key.thread for key in pace.threads()] == ["kept"]
+        assert [pair.user for pair in pace.thread("kept").context().window] == ["remember me"]
