@@ -1,4 +1,4 @@
-"""Virtual actors: asleep when idle or above the limit, awake with the first message, never two, nothing lost between."""
+"""Virtual actors: asleep when idle or above the limit, awake with the first message, never two, nothing lost."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Lines:
 
 
 def test_the_lines_of_a_turn_carry_its_ids_across_actors_and_none_leaks_to_the_next() -> None:
-    """A9: two threads, each turn with a correlation id of its own; every line is held against the turn it belongs to."""
+    """A9: two threads, each turn with a correlation id of its own; each line is held against its turn."""
 
     def script(task: FoldTask, number: int) -> Outcome:  # noqa: ARG001 - a script is given both
         return ModelFailure("timeout") if number % 3 == 0 else FoldReply(text="It goes on.", input_chars=500)
