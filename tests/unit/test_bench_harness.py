@@ -173,10 +173,22 @@ def test_the_command_line_prints_and_stores(
     assert "| ours |" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("argv", [["--quick", "--publish"], ["--rounds", "0"], ["--publish", "--out", "x"]])
+@pytest.mark.parametrize(
+    "argv", [["--quick", "--publish"], ["--quick", "--full"], ["--rounds", "0"], ["--publish", "--out", "x"]]
+)
 def test_a_command_line_that_contradicts_itself_is_refused(argv: list[str]) -> None:
     with pytest.raises(SystemExit):
         harness.main(lambda _: pytest.fail("it ran"), argv=argv)
+
+
+def test_the_largest_sizes_are_asked_for_and_named_in_the_command(tmp_path: Path) -> None:
+    def measure(options: Options) -> Report:
+        cases = [Case("a", lambda: sum(range(1000))), Case("b", lambda: sum(range(1000)))]
+        return compare("sample", cases, options, [], warmup=0)
+
+    for argv, named in ((["--full"], True), ([], False)):
+        harness.main(measure, argv=["--rounds", "1", "--out", str(tmp_path), *argv])
+        assert ("--full" in read_report(tmp_path / "sample.json").command) is named
 
 
 def test_tools_are_not_taken_for_benches(tmp_path: Path) -> None:
