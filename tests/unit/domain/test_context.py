@@ -215,6 +215,18 @@ def test_a_context_is_the_same_bytes_for_the_same_state_and_its_hash_differs_wit
         context(state).system = "other"  # type: ignore[misc]
 
 
+def test_the_hash_differs_where_the_same_words_are_split_differently() -> None:
+    """Goal: texts do not run into each other. Method: windows whose texts, one behind the other, are equal."""
+    windows = [[("ab", "c")], [("a", "bc")], [("ab", "cd"), ("e", "f")], [("a", "b"), ("cd", "ef")]]
+    hashes = set()
+    for pairs in windows:
+        state = EMPTY
+        for user, assistant in pairs:
+            state = said(state, user, assistant)
+        hashes.add(context(state).receipt.hash)
+    assert len(hashes) == len(windows)
+
+
 def test_turns_whose_append_is_under_way_are_named() -> None:
     state = with_turns(EMPTY, 6)
     found = context(state, durable_version=state.window[2].live.at - 1)

@@ -25,7 +25,7 @@ from pace_actors.events import (
     WithdrawAsked,
 )
 from pace_actors.settings import ThreadSettings, changed
-from pace_actors.values import Covers
+from pace_actors.values import Covers, Masked
 from tests.support.made import (
     START,
     answer,
@@ -168,6 +168,14 @@ def test_a_clock_that_finds_nothing_to_do_decides_nothing() -> None:
     assert decide(EMPTY, ClockRead(at=START, why="idle")) == ()
 
 
+def test_an_idle_reading_of_the_clock_asks_for_nothing_while_a_wait_after_a_failure_runs() -> None:
+    """T11: only the end of the wait asks; both clocks are awake at once. The same state at the end of the wait asks."""
+    state = with_turns(EMPTY, 6)
+    state = step(state, failure(open_request(state)))
+    assert decide(state, ClockRead(at=state.last_activity, why="idle")) == ()
+    assert len(requests(decide(state, ClockRead(at=state.last_activity, why="wait")))) == 1
+
+
 # --- T13, T14: deciding an answer -------------------------------------------------------------------------------------
 
 
@@ -204,6 +212,26 @@ def test_fences_come_before_anything_that_an_answer_says(reason: str, meanwhile:
     assert decide(state, written) == decided
     after = evolve(state, written, decided)
     assert after == replace(state, version=state.version + 2)  # no failure counted, nothing else touched
+
+
+def test_of_a_fenced_answer_no_word_is_written_and_nothing_that_was_counted_in_its_text() -> None:
+    """T14: also not what was masked in it, where its sentences end, who said it, or what a failure quotes."""
+    before = with_turns(EMPTY, 6)
+    heard = answer(
+        open_request(before),
+        "Ada has a key. It is red.",
+        cleaned="Ada has a key.",
+        sentence_ends=(14,),
+        word_end=9,
+        masked=(Masked("key", 1),),
+        model="a model that quotes",
+        detail="cannot digest: Ada has a key",
+    )
+    state = invalidated(before)
+    written = admit(heard, decide(state, heard))
+    assert (written.text, written.cleaned, written.cleaned_chars) == ("", None, 0)
+    assert (written.sentence_ends, written.word_end, written.masked) == ((), 0, ())
+    assert (written.model, written.detail) == ("", "")
 
 
 def test_in_overlap_a_late_older_answer_is_stale_and_its_text_is_kept_for_replay() -> None:
@@ -292,6 +320,18 @@ def test_after_three_bad_texts_the_extractive_summariser_is_asked_until_coverage
     state = step(state, answer(open_request(state), by="extractive"))
     assert state.text_rejections == 0
     assert with_turns(state, 1).open_requests[0].by == "model"
+
+
+@pytest.mark.parametrize("begin_again", [lambda s: with_turns(reset(s), 5), invalidated], ids=["session", "generation"])
+def test_a_new_session_or_generation_begins_without_bad_texts(begin_again: Any) -> None:
+    """T14: three bad texts before it do not send its first request to the extractive summariser."""
+    state = with_turns(EMPTY, 6)
+    for _ in range(3):
+        state = step(state, answer(open_request(state), refusal=True))
+        state = step(state, ClockRead(at=START, why="wait"))
+    assert (state.text_rejections, state.open_requests[0].by) == (3, "extractive")
+    after = begin_again(state)
+    assert (after.text_rejections, after.open_requests[0].by) == (0, "model")
 
 
 def test_transport_failures_do_not_count_as_bad_texts() -> None:
