@@ -213,6 +213,51 @@ def test_a_full_inbox_refuses_requests_and_tells_but_takes_control_messages() ->
     assert (mailbox.put(bell), mailbox.take(), mailbox.take()) == ("closed", END, None)
 
 
+def test_a_mailbox_that_holds_only_a_control_message_is_not_empty() -> None:
+    mailbox = Mailbox()
+    mailbox.wake = lambda: None
+    bell = Envelope(LogGrew())
+    mailbox.put(bell)
+    assert not mailbox.close(only_if_empty=True)
+    assert mailbox.put(bell) is None  # it is still open
+    assert [mailbox.take() for _ in range(3)] == [bell, bell, None]
+
+
+def test_an_actor_that_has_ended_is_not_counted_among_those_that_run(host: ThreadedHost) -> None:
+    first, second = host.spawn(Probe(give(1)), "first"), host.spawn(Probe(give(2)), "second")
+    assert (host.actors, len(host.inboxes())) == (2, 2)
+    assert host.stop([first], SOON_S) == []
+    assert (host.actors, len(host.inboxes())) == (1, 1)
+    assert second.ask(ViewThread()).wait(SOON_S) == 2
+
+
+def test_an_actor_with_many_messages_lets_others_of_its_pool_have_their_turn() -> None:
+    """Method: a pool of one thread, held until one actor has 1000 messages and another one."""
+    host = PooledHost(cast("Any", CapturingLogger()), threads=1)
+    entered, gate = threading.Event(), threading.Event()
+    handled = 0
+
+    def work_off(message: Message, reply: Reply | None) -> None:  # noqa: ARG001
+        nonlocal handled
+        entered.set()
+        gate.wait(SOON_S)
+        handled += 1
+
+    def look(message: Message, reply: Reply | None) -> None:  # noqa: ARG001
+        assert reply is not None
+        reply.give(handled)
+
+    busy = host.spawn(Probe(work_off), "busy")
+    busy.tell(WaitIdle(position=0))
+    assert entered.wait(SOON_S)
+    answer = host.spawn(Probe(look), "other").ask(ViewThread())
+    for position in range(1, 1000):
+        busy.tell(WaitIdle(position=position))
+    gate.set()
+    assert 0 < answer.wait(SOON_S) < 200
+    host.close()
+
+
 def test_what_is_in_the_inbox_is_handled_before_the_stop_and_later_asks_are_refused(host: ThreadedHost) -> None:
     probe = Probe(give("handled"))
     address = host.spawn(probe, "probe")
@@ -406,6 +451,19 @@ def test_an_actor_does_not_sleep_while_a_message_waits_for_it() -> None:
     host.settle()
     assert store == {1: 2, 2: 1}
     assert host.dead_letters == 0
+
+
+def test_the_one_that_was_used_least_recently_is_suggested_to_sleep() -> None:
+    """Goal: not the one that was woken first. Method: of two that are awake, the first is used again; a third wakes."""
+    host = SimulatedHost()
+    router, _ = virtual(host, awake_max=2)
+    for key in (1, 2, 1):
+        router.tell(key, ViewThread())
+    host.settle()
+    assert list(router.awake()) == [2, 1]
+    router.tell(3, ViewThread())
+    host.settle()
+    assert set(router.awake()) == {1, 3}
 
 
 def test_ids_ascend_also_when_the_clock_stands_still_or_goes_back() -> None:
