@@ -7,10 +7,12 @@ After every step each thread is held against an account of its turns that is kep
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
+from eventlog import DiskFull
+from pace_actors.messages import TimerOver
 from pace_actors.models.breaker import Breaker, BreakingSummariser
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Later, Outcome, join_script
@@ -91,6 +93,25 @@ def test_a_crash_at_any_step_between_request_and_decision_leaves_turns_pending_a
     assert steps > 8
 
 
+def test_an_answer_that_a_thread_cannot_write_is_delivered_again_after_waits_that_double() -> None:
+    """Method: the disk refuses every append from the answer on; the refusals are counted at each second."""
+    world = World(slowly(2), window=1, resume="always")
+    world.record("hello")
+    world.record("hello again")
+    refusals = 12
+    world.refuse_next = [DiskFull() for _ in range(refusals)]
+    world.advance(1)
+    times: list[int] = []
+    for second in range(1200):
+        world.advance(1)
+        times += [second] * (refusals - len(times) - len(world.refuse_next))
+    waits = [later - earlier for earlier, later in pairwise(times)]
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert world.verdicts() == []
+    world.advance(300)
+    assert world.verdicts() == [(1, "accepted")]
+
+
 def _answered(promise: object) -> bool:
     return getattr(promise, "_callbacks") is None  # noqa: B009 - a look inside
 
@@ -111,6 +132,22 @@ def test_crashes_during_a_long_conversation_lose_nothing_that_was_acknowledged(s
     world.advance(60)
     assert world.context().receipt.covers == Covers(1, 38)
     world.finish()
+
+
+def test_the_end_of_a_wait_that_was_cancelled_after_it_had_rung_asks_nothing() -> None:
+    """Method: what the first wait told is told again while the second one, after another failure, runs."""
+    world = World(lambda task, number: ModelFailure("connection"), window=1)  # noqa: ARG005
+    world.record("hello")
+    world.record("hello again")
+    state = world.state()
+    rung = TimerOver(timer="wait", about=(state.session, state.generation, state.next_version, state.failures))
+    world.advance(1)
+    assert world.state().failures == 2
+    world.engine.threads.tell(world.key(), rung)
+    world.run()
+    assert [request.version for request in world.requests()] == [1, 2]
+    world.advance(2)
+    assert [request.version for request in world.requests()] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("window", [1, 4])
@@ -208,6 +245,21 @@ def test_a_turn_withdrawn_before_or_after_its_answer_arrives_is_nowhere_afterwar
     assert world.context().receipt.covers == Covers(1, 5)
     assert world.state().generation == 2
     world.finish(600)
+
+
+@pytest.mark.parametrize("at_s", [1.0, 5.5])
+def test_a_withdrawal_itself_does_not_write_the_withdrawn_words_again(at_s: float) -> None:
+    """S15: the other turns begin again from it, and their extracts are in it; pending at 1 s, covered at 5.5 s."""
+    world = World(echoing, window=1)
+    world.record(SECRET)
+    world.record("hello there")
+    world.record("and the weather")
+    world.advance(at_s)
+    position = world.log.head()
+    world.withdraw(1)
+    written = list(world.payloads(position))
+    assert any(b"hello there" in payload for payload in written)
+    assert not any(b"Marigold" in payload for payload in written)
 
 
 @pytest.mark.parametrize("text", [f"The user said that {SECRET}.", None])
