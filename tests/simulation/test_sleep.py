@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pace_actors.domain.fold import thread_from
+from pace_actors.messages import TimerOver
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Outcome
 from tests.support.world import World
@@ -35,6 +36,22 @@ def test_a_thread_sleeps_after_its_time_and_wakes_in_the_same_state() -> None:
     assert world.engine.threads.awake() == {}
     assert world.state() == before
     assert world.engine.threads.woken == 2
+
+
+def test_a_thread_does_not_sleep_while_what_it_was_told_is_on_its_way_to_the_log() -> None:
+    """Goal: every ask ends. Method: sleep is suggested before the disk has committed anything."""
+    world = World()
+    asked = world.record_nowait("hello")
+    world.host.settle()
+    world.engine.threads.tell(world.key(), TimerOver(timer="sleep"))
+    world.host.settle()
+    assert world.log.stats().queued == 1
+    assert world.engine.threads.is_awake(world.key())
+    assert world.ended(asked).turn == 1
+    world.engine.threads.tell(world.key(), TimerOver(timer="sleep"))
+    world.run()
+    assert world.engine.threads.awake() == {}
+    assert world.host.dead_letters == 0
 
 
 def test_looking_is_use_and_bells_are_not() -> None:

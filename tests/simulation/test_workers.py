@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pace_actors.actors.summarizer_actor import fold_task
+from pace_actors.domain.fold import requests_of
 from pace_actors.messages import Message
 from pace_actors.runtime.port import Address
 from pace_actors.runtime.simulated import SimulatedHost
@@ -71,6 +73,24 @@ def test_a_request_that_was_reset_while_it_waited_is_answered_without_a_model() 
     world.advance(1)
     assert world.verdicts() == [(1, "session_ended")]
     assert world.model.tasks == []
+
+
+def test_a_task_holds_what_was_so_when_it_was_asked_for_whatever_came_later() -> None:
+    """Goal: a fold that runs later or again asks the same. Method: later a turn comes and one is withdrawn."""
+    world, host = busy()
+    world.record("one")
+    world.record("two")
+    world.record("three")
+    world.record("four")
+    host.take_up_one()
+    world.advance(1)  # the answer asks for what has become pending meanwhile
+    stream, batch = world.key().stream, world.stored()[-1]
+    (request,) = (request for _, request in requests_of(batch))
+    asked = fold_task(world.log, stream, request, batch.last_version)
+    assert [turn.user for turn in asked.turns] == ["two", "three"]
+    world.record("five")
+    world.withdraw(2)
+    assert fold_task(world.log, stream, request, batch.last_version) == asked
 
 
 def _requests(world: World) -> list[int]:
