@@ -132,6 +132,15 @@ class AsyncPace:
             found = self._wakeups[loop] = Wakeups(loop)
         return found
 
+    async def done(self, answer: Answer) -> m.Done:
+        """The outcome of a command. Raises `OutcomeUnknown` when it did not come within the deadline."""
+        try:
+            async with asyncio.timeout(self.core.options.deadline_s):
+                done: m.Done = await self.wakeups().future_of(answer)
+        except TimeoutError:
+            raise self.core.unknown() from None
+        return done
+
     async def within(self, answer: Answer) -> Any:
         """Wait for an answer within the deadline. Raises `DeadlineExceeded`, or the error that is the answer."""
         try:
@@ -230,15 +239,14 @@ class AsyncThread:
     async def reset(self, *, at: datetime | None = None) -> bool:
         """As `Thread.reset`."""
         core = self._pace.core
-        done: m.Done = await self._pace.within(core.ask(self.key, core.reset(at)))
-        return done.changed
+        return (await self._pace.done(core.ask(self.key, core.reset(at)))).changed
 
     async def settings(self, *, at: datetime | None = None, **changes: Any) -> ThreadSettings:
         """As `Thread.settings`."""
         core = self._pace.core
         if changes:
             message = await asyncio.to_thread(core.change_settings, self.key, changes, at)
-            await self._pace.within(core.ask(self.key, message))
+            await self._pace.done(core.ask(self.key, message))
         view: m.ThreadView = await self._pace.within(core.view(self.key))
         return view.settings
 

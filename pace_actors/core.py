@@ -7,13 +7,17 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from eventlog import EventLog, EventLogError, MemoryLog, OpenedInAnotherProcess
 from pace_actors import messages as m
 from pace_actors.actors.thread_log import OWN_ID_PREFIX
 from pace_actors.domain.context import Context, assemble, nothing_known
+from pace_actors.domain.fold import thread_from
 from pace_actors.domain.moments import moment
 from pace_actors.domain.state import EMPTY
 from pace_actors.engine import Engine, Options
@@ -23,6 +27,7 @@ from pace_actors.errors import (
     DeadlineExceeded,
     InvalidInput,
     MailboxFull,
+    OutcomeUnknown,
     PaceClosed,
     ResumeFixed,
 )
@@ -30,11 +35,15 @@ from pace_actors.events import REGISTRY
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.pooled import PooledHost
 from pace_actors.runtime.port import Answer
+from pace_actors.runtime.resolver import Resolver
 from pace_actors.settings import changed
 from pace_actors.values import ContextRef, Microseconds, ThreadKey, check_id
 
 CONTEXTS_KEPT = 10_000
 """Threads whose last context is remembered, to be named by the turn that answers it."""
+KEPT_KEYS_MAX = 100_000
+SETTINGS_EVENTS_MAX = 64
+"""A stream has a turn among its first events, or none."""
 CORRELATION_CHARS = 16
 """Of a UUIDv7 in hexadecimal: its time and its counter."""
 LATE: tuple[type[Exception], ...] = (TimeoutError, MailboxFull, ActorUnavailable)
@@ -51,12 +60,16 @@ class Core:
         self.engine = Engine(log, self.host, summariser, options)
         self._summariser = summariser
         self._passing: Engine | None = None
-        self._passing_keys: set[ThreadKey] = set()
+        self._chosen: dict[ThreadKey, str] = {}
+        """What `thread.settings(resume=…)` has said of threads without turns; it counts more than the open."""
+        self._carried: set[ThreadKey] = set()
+        """Threads in memory that were given the settings which the log has of them."""
         self._kept_keys: set[ThreadKey] = set()
-        """Threads that are to be kept although `resume="never"` was given at open."""
+        """Threads of which the log is known to have a turn; a cache."""
         self._contexts: OrderedDict[ThreadKey, ContextRef] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
+        self._resolver = Resolver()
         self._process = os.getpid()
 
     # --- where a thread lives -----------------------------------------------------------------------------------------
@@ -69,34 +82,51 @@ class Core:
     def engine_of(self, key: ThreadKey) -> Engine:
         """Where a thread lives: in the log, or in memory only (`resume="never"`). Raises `PaceClosed`."""
         self.check_open()
-        if key in self._passing_keys:
-            return self._in_memory()
-        if self.options.settings.get("resume") != "never" or key in self._kept_keys:
+        if not self._is_passing(key):
             return self.engine
-        if self.log.stream_version(key.stream):
-            return self.engine
-        self._passing_keys.add(key)
-        return self._in_memory()
+        engine = self._in_memory()
+        if key not in self._carried and self.log.stream_version(key.stream):
+            self._carried.add(key)
+            stored = thread_from(self.log.read(key.stream, limit=SETTINGS_EVENTS_MAX)).settings
+            changes = {**msgspec.structs.asdict(stored), **self.options.settings, "resume": "never"}
+            engine.ask(key, m.ChangeSettings(at=self.now(), changes=changes))
+        return engine
 
-    def _change_resume(self, key: ThreadKey, resume: str) -> None:
-        """Move a thread without turns between the log and memory. Raises `ResumeFixed` for one that has turns."""
-        engine = self.engine_of(key)
-        passing = engine is not self.engine
+    def _is_passing(self, key: ThreadKey) -> bool:
+        """A thread of which the log has a turn is kept for ever; of others `resume` says it."""
+        if key in self._kept_keys:
+            return False
+        chosen = self._chosen.get(key) or self.options.settings.get("resume")
+        if chosen is None and not self.log.stream_version(key.stream):
+            return False
+        stored = list(self.log.read(key.stream, limit=SETTINGS_EVENTS_MAX))
+        if any(event.type == "TurnHeard" for event in stored):
+            if len(self._kept_keys) >= KEPT_KEYS_MAX:
+                self._kept_keys.clear()
+            self._kept_keys.add(key)
+            return False
+        return (chosen or thread_from(stored).settings.resume) == "never"
+
+    def _change_resume(self, key: ThreadKey, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Move a thread without turns between the log and memory, with its settings. The choice is stored in the log.
+
+        Raises `ResumeFixed` for a thread that has turns.
+        """
+        view: m.ThreadView = self.within(self.view(key))
+        resume, passing = changes["resume"], self._is_passing(key)
         if (resume == "never") == passing:
-            return
-        stored = self.within(engine.view(key)).state
-        if stored.last_turn:
+            return changes
+        if view.state.last_turn:
             raise ResumeFixed(
-                f"resume is fixed with the first turn: this thread has {stored.settings.resume!r}",
-                stored=stored.settings.resume,
+                f"resume is fixed with the first turn: this thread has {view.settings.resume!r}",
+                stored=view.settings.resume,
                 asked=resume,
             )
-        if passing:
-            self._passing_keys.discard(key)
-            self._kept_keys.add(key)
-        else:
-            self._kept_keys.discard(key)
-            self._passing_keys.add(key)
+        if not passing:
+            self.done(self.engine.ask(key, m.ChangeSettings(at=self.now(), changes={"resume": resume})))
+        with self._lock:
+            self._chosen[key] = resume
+        return {**msgspec.structs.asdict(view.settings), **changes}
 
     def _in_memory(self) -> Engine:
         with self._lock:
@@ -126,8 +156,7 @@ class Core:
         self.check_open()
         if user_text is not None and not isinstance(user_text, str):
             raise InvalidInput(f"user_text is text, not {type(user_text).__name__}", what="user_text")
-        if now is not None and not isinstance(now, datetime):
-            raise InvalidInput(f"now is a datetime, not {type(now).__name__}", what="now")
+        self._moment("now", now)
 
     def within(self, answer: Answer) -> Any:
         """Wait for an answer within the deadline. Raises `DeadlineExceeded`, or the error that is the answer."""
@@ -135,6 +164,22 @@ class Core:
             return answer.wait(self.options.deadline_s)
         except TimeoutError:
             raise self.too_late() from None
+
+    def done(self, answer: Answer) -> m.Done:
+        """The outcome of a command. Raises `OutcomeUnknown` when it did not come within the deadline."""
+        try:
+            done: m.Done = answer.wait(self.options.deadline_s)
+        except TimeoutError:
+            raise self.unknown() from None
+        return done
+
+    def unknown(self) -> OutcomeUnknown:
+        """The error of a command whose outcome did not come within the deadline."""
+        return OutcomeUnknown("it is not known whether this was written; asking again is harmless", turn_id="")
+
+    def resolve(self, future: Future[Any], answer: Answer) -> None:
+        """End a future as an answer does, on a thread where what the caller has hung on it may take its time."""
+        answer.then(lambda value, error: self._resolver.put((future, value, error)))
 
     def too_late(self) -> DeadlineExceeded:
         """The error of an answer that did not come within the deadline."""
@@ -156,16 +201,14 @@ class Core:
         """The message that records a turn. Raises `InvalidInput`."""
         if turn_id is not None:
             check_id("turn_id", turn_id)
-        if at is not None and not isinstance(at, datetime):
-            raise InvalidInput(f"at is a datetime, not {type(at).__name__}", what="at")
         if context is not None and not isinstance(context, Context):
             raise InvalidInput(f"context is what context() gave, not {type(context).__name__}", what="context")
         return m.RecordTurn(
             user=user,
             assistant=assistant,
-            actions=actions,
+            actions=copied(actions),
             channel=channel,
-            at=self.now() if at is None else at,
+            at=self._moment("at", at),
             at_given=at is not None,
             turn_id=OWN_ID_PREFIX + self.host.new_id().hex() if turn_id is None else turn_id,
             own_id=turn_id is None,
@@ -175,14 +218,28 @@ class Core:
 
     def reset(self, at: datetime | None) -> m.ResetThread:
         """The message that resets a thread."""
-        return m.ResetThread(at=self.now() if at is None else at)
+        return m.ResetThread(at=self._moment("at", at))
 
     def change_settings(self, key: ThreadKey, changes: Mapping[str, Any], at: datetime | None) -> m.ChangeSettings:
         """The message that changes a thread's settings. Raises `InvalidSetting`, `ResumeFixed`."""
         changed(EMPTY.settings, changes)
+        when = self._moment("at", at)
         if "resume" in changes:
-            self._change_resume(key, changes["resume"])
-        return m.ChangeSettings(at=self.now() if at is None else at, changes=changes)
+            changes = self._change_resume(key, changes)
+        return m.ChangeSettings(at=when, changes=changes)
+
+    def _moment(self, what: str, at: datetime | None) -> Microseconds | datetime:
+        """The moment that a caller means, worked out in his thread; a naive one is left to the zone of the thread."""
+        if at is None:
+            return self.now()
+        if not isinstance(at, datetime):
+            raise InvalidInput(f"{what} is a datetime, not {type(at).__name__}", what=what)
+        try:
+            naive = at.utcoffset() is None
+            return at.replace(tzinfo=None) if naive else moment(at)
+        except Exception as error:  # noqa: BLE001 - a time zone of the user's
+            words = f"{what} has a time zone that does not work ({type(error).__name__})"
+            raise InvalidInput(words, what=what) from None
 
     def now(self) -> Microseconds:
         """Wall clock, UTC microseconds."""
@@ -195,7 +252,7 @@ class Core:
         context = assemble(
             view.key,
             view.state,
-            now=self.now() if now is None else moment(now, view.settings.zone),
+            now=moment(self._moment("now", now), view.settings.zone),
             settings=view.settings,
             user_text=user_text,
             identity=self.options.identity,
@@ -210,7 +267,7 @@ class Core:
 
     def late_context(self, key: ThreadKey, user_text: str | None, now: datetime | None) -> Context:
         """The context when the thread did not answer in time."""
-        at = self.now() if now is None else moment(now)
+        at = moment(self._moment("now", now))
         return nothing_known(key, at, user_text, self.options.identity, "thread")
 
     # --- the end ------------------------------------------------------------------------------------------------------
@@ -224,6 +281,7 @@ class Core:
         deadline = time.monotonic() + timeout_s
         culprits = [culprit for engine in self.engines for culprit in engine.close(deadline)]
         self.host.close()
+        self._resolver.close()
         self._summariser.close()
         try:
             self.log.close(max(0.05, deadline - time.monotonic()))
@@ -231,3 +289,12 @@ class Core:
             culprits.append(f"log ({error.code})")
         if culprits:
             raise CloseTimeout(f"not ended in {timeout_s:g} s: {', '.join(culprits)}", culprits=tuple(culprits))
+
+
+def copied(actions: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+    """Actions as they are now; what the caller changes later is not recorded. Raises `InvalidInput`."""
+    given: Sequence[Any] = actions
+    try:
+        return tuple(dict(action) if isinstance(action, Mapping) else action for action in given)
+    except Exception as error:  # noqa: BLE001 - a mapping of the user's
+        raise InvalidInput(f"actions cannot be read ({type(error).__name__})", what="actions") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +19,7 @@ from pace_actors.domain.fold import thread_from
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.snapshots import EVERY
 from pace_actors.domain.state import EMPTY, state_digest
-from pace_actors.errors import DeadlineExceeded
+from pace_actors.errors import ActorUnavailable, DeadlineExceeded, MailboxFull, PaceClosed
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.port import Address, Answer, Host
 from pace_actors.runtime.promise import Promise
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
 
+RETRY_S = 0.02
 LOOK_S = 0.05
 """What a look at an idle engine takes at most; also a wait of no time is given that."""
 
@@ -120,7 +122,13 @@ class Engine:
     def _settled(self, left_s: float) -> bool:
         deadline = time.monotonic() + left_s
         for address in self.threads.awake().values():
-            address.ask(m.ViewThread()).wait(deadline - time.monotonic())
+            try:
+                address.ask(m.ViewThread()).wait(deadline - time.monotonic())
+            except PaceClosed:
+                continue  # it went to sleep: everything of it is durable
+            except (MailboxFull, ActorUnavailable):
+                self.log.wait_for(self.log.head() + 1, RETRY_S)
+                return False
         self.log.flush(max(0.0, deadline - time.monotonic()))
         head = self.log.head()
         self.summariser.ask(m.WaitIdle(position=head)).wait(deadline - time.monotonic())
@@ -134,6 +142,8 @@ class Engine:
         for key, address in self.threads.awake().items():
             try:
                 view: m.ThreadView = address.ask(m.ViewThread()).wait(deadline - time.monotonic())
+            except PaceClosed:
+                continue  # it went to sleep: the log has all of it
             except TimeoutError:
                 raise DeadlineExceeded("a thread did not answer in time", what=key.stream) from None
             if view.state.version:
@@ -150,10 +160,8 @@ class Engine:
         for _ in range(2):  # first what is in the inboxes is appended, then its outcome is passed on
             waiting = [address.ask(m.ViewThread()) for address in self.threads.awake().values()]
             for answer in waiting:
-                try:
+                with contextlib.suppress(Exception):  # what does not end is named below; the others are waited for
                     answer.wait(deadline - time.monotonic())
-                except Exception:  # noqa: BLE001 - it is named below, if it does not end
-                    break
             try:
                 self.log.flush(max(0.01, deadline - time.monotonic()))
             except EventLogError as error:

@@ -90,6 +90,8 @@ class DeliverAnswer(Message, frozen=True, kw_only=True):
     finish: Finish = "unknown"
     latency_ms: int = 0
     input_chars: int = 0
+    limit: int = 0
+    """Most characters that the summary may have; 0: four a token."""
     turn: int = 0
     """The turn whose batch held the request; for log lines."""
     correlation: str = ""

@@ -109,8 +109,14 @@ class Pace:
         `NotALog` and its kinds.
         """
         changed(EMPTY.settings, settings)  # refuse before anything is made
-        if not os.fspath(path):
-            raise InvalidInput("path is empty; name a directory", what="path")
+        place = os.fspath(path)
+        named: object = place  # bytes are a path to the system, but not to us
+        if not isinstance(named, str) or not named or "\0" in named:
+            raise InvalidInput(f"path={path!r} names no directory", what="path")
+        if not isinstance(identity, str):
+            raise InvalidInput(f"identity is text, not {type(identity).__name__}", what="identity")
+        if token_counter is not None and not callable(token_counter):
+            raise InvalidInput("token_counter is called with a text and gives a number", what="token_counter")
         options = Options(
             settings=settings,
             policy=one_of("redaction", redaction, get_args(RedactionPolicy)),
@@ -215,6 +221,7 @@ class Pace:
 @atexit.register
 def _drain_at_exit() -> None:
     """A program that forgot to close: what was acknowledged is durable anyway; give the rest a moment."""
+    deadline = time.monotonic() + EXIT_DRAIN_S  # for all of them together
     for pace in list(_open):
         with contextlib.suppress(Exception):
-            pace.close(EXIT_DRAIN_S)
+            pace.close(max(0.0, deadline - time.monotonic()))

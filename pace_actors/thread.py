@@ -108,13 +108,7 @@ class Thread:
         future: Future[Recorded] = Future()
         future.set_running_or_notify_cancel()
 
-        def ended(value: Any, error: BaseException | None) -> None:
-            if error is None:
-                future.set_result(value)
-            else:
-                future.set_exception(error)
-
-        answer.then(ended)
+        core.resolve(future, answer)
         return future
 
     def context(self, user_text: str | None = None, *, now: datetime | None = None) -> Context:
@@ -138,8 +132,7 @@ class Thread:
         `at` is when that was (naive: in the thread's `zone`), by default now.
         """
         core = self._lease.core
-        done: m.Done = core.within(core.ask(self._key, core.reset(at)))
-        return done.changed
+        return core.done(core.ask(self._key, core.reset(at))).changed
 
     def settings(self, *, at: datetime | None = None, **changes: Any) -> ThreadSettings:
         """Change settings of this thread, at once and for good; without arguments only say what they are.
@@ -151,7 +144,8 @@ class Thread:
         """
         core = self._lease.core
         if changes:
-            core.within(core.ask(self._key, core.change_settings(self._key, changes, at)))
+            message = core.change_settings(self._key, changes, at)
+            core.done(core.ask(self._key, message))
         view: m.ThreadView = core.within(core.view(self._key))
         return view.settings
 

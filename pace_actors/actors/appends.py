@@ -108,6 +108,13 @@ class Appends:
         """The actor is rebuilt: what is under way is not in its state."""
         self.in_doubt = self.in_doubt or bool(self._under_way)
 
+    def abandon(self) -> None:
+        """The actor ends before its appends do: their callers are told that the outcome is open."""
+        for entry in (*self._failed, *self._under_way):
+            entry.fail(not_stored(entry.turn_id, LogOutcomeUnknown()))
+        self._failed.clear()
+        self._under_way.clear()
+
     def settle(self) -> tuple[list[Undurable], EventLogError | None]:
         """All have ended, the state can be read again: which failed, in order, and the cause."""
         assert not self._under_way

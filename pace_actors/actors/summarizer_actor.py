@@ -8,28 +8,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
 from eventlog import EventLog, StoredEvent
 from eventlog.follow import Follower
 from pace_actors import messages as m
-from pace_actors.actors.services import Services
+from pace_actors.actors.services import Services, TokenCounter
+from pace_actors.domain.cleaning import clean
 from pace_actors.domain.extracts import action_line, cut_at_word
 from pace_actors.domain.fold import HeardTurn, batches, turns_within
+from pace_actors.domain.redaction import redact
+from pace_actors.domain.text import repair
 from pace_actors.domain.thread import CHARS_PER_TOKEN, accepted_text
 from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRequested, TurnRecorded
 from pace_actors.models.extractive import ExtractiveSummariser
-from pace_actors.models.port import FoldTask, FoldTurn, ModelFailure, Summariser
+from pace_actors.models.port import FoldReply, FoldTask, FoldTurn, ModelFailure, Summariser
 from pace_actors.runtime.port import Address, Reply, Timer
-from pace_actors.values import Failure, FoldBounds, ThreadKey
+from pace_actors.values import Failure, FoldBounds, RequestedBy, ThreadKey
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
 FOLLOWER = "summariser"
-EXTRACTIVE_NAME = "extractive"
+PATIENCE_S_MAX = 3600.0
 BATCH_EVENTS = 256
 REDELIVER_S_MAX = 300.0
 DEADLINE_SLACK_S = 2.0
@@ -208,6 +211,7 @@ class SummarizerActor:
             return
         job.place = "running"
         log, host, logger = self._log, self._host, self._logger_of(job)
+        counter = self._services.token_counter
         summariser = self._extractive if job.request.by == "extractive" else self._summariser
 
         me = self._me
@@ -217,14 +221,14 @@ class SummarizerActor:
             started = host.monotonic_s()
             turn = _turn_of(log, job)
             logger.debug("fold_began", model=summariser.name, turn=turn)
-            answer = _fold(log, job, summariser)
+            answer = _fold(log, job, summariser, counter)
             latency_ms = round((host.monotonic_s() - started) * 1000)
             answer = msgspec.structs.replace(answer, latency_ms=latency_ms, turn=turn)
             ending = answer.failure or answer.finish
             logger.info("fold_ended", model=summariser.name, ending=ending, latency_ms=latency_ms, turn=turn)
             return m.FoldEnded(stream=job.stream, version=job.request.version, answer=answer)
 
-        job.patience_s = summariser.patience_s(job.request.bounds.deadline_s) + DEADLINE_SLACK_S
+        job.patience_s = _patience_s(summariser, job.request.bounds.deadline_s) + DEADLINE_SLACK_S
         job.give_up = host.work(fold, self._me)
 
     def _logger_of(self, job: _Job) -> FilteringBoundLogger:
@@ -314,28 +318,62 @@ def _turn_of(log: EventLog, job: _Job) -> int:
     return next((d.turn for d in batch.decided if isinstance(d, TurnRecorded)), 0) if batch else 0
 
 
-def _fold(log: EventLog, job: _Job, summariser: Summariser) -> m.DeliverAnswer:
-    """One fold, on a worker: the task from the log, then the model. Never raises."""
+def _patience_s(summariser: Summariser, asked_s: float) -> float:
+    """How long a fold may take; a summariser that cannot say gets what was asked."""
+    try:
+        told = float(summariser.patience_s(asked_s))
+    except Exception:  # noqa: BLE001 - a summariser of the user's
+        return asked_s
+    return told if asked_s <= told <= PATIENCE_S_MAX else asked_s
+
+
+def _fold(log: EventLog, job: _Job, summariser: Summariser, counter: TokenCounter | None) -> m.DeliverAnswer:
+    """One fold, on a worker: the task from the log, then the model. Never raises.
+
+    All code of the user's runs here, and what it gives is checked before an actor sees it: a request without a decision
+    would wait for ever.
+    """
     request = job.request
     if job.fenced:  # while it waited for a worker
         return _failure(request, "fenced", job)
     try:
         task = fold_task(log, job.stream, request, job.last_version)
         reply = summariser.fold(task)
+        told = msgspec.convert(msgspec.structs.asdict(reply), FoldReply, strict=True)
+        by: RequestedBy = "extractive" if isinstance(summariser, ExtractiveSummariser) else "model"
+        return m.DeliverAnswer(
+            request=request,
+            text=told.text,
+            by=by,
+            model=told.model,
+            finish=told.finish,
+            input_chars=told.input_chars or task.input_chars,
+            limit=_char_limit(told.text, request.bounds.tokens, counter),
+            correlation=job.correlation,
+            causation=job.position,
+        )
     except ModelFailure as failure:
-        return _failure(request, failure.kind, job, failure.detail)
-    except Exception as error:  # noqa: BLE001 - a summariser of the user's; a request without a decision would hang
-        return _failure(request, "unavailable", job, f"{type(error).__name__}: {error}")
-    return m.DeliverAnswer(
-        request=request,
-        text=reply.text,
-        by="extractive" if summariser.name.startswith(EXTRACTIVE_NAME) else "model",
-        model=reply.model,
-        finish=reply.finish,
-        input_chars=reply.input_chars or task.input_chars,
-        correlation=job.correlation,
-        causation=job.position,
-    )
+        kind = failure.kind if failure.kind in get_args(Failure) else "malformed"
+        return _failure(request, kind, job, str(failure.detail))
+    except (msgspec.ValidationError, TypeError, AttributeError) as error:
+        return _failure(request, "malformed", job, f"no reply of a summariser ({type(error).__name__})")
+    except BaseException as error:  # noqa: BLE001 - also SystemExit: it is the user's code, not the user
+        return _failure(request, "unavailable", job, f"the summariser raised {type(error).__name__}")
+
+
+def _char_limit(text: str, tokens: int, counter: TokenCounter | None) -> int:
+    """How many characters the summary may have: four a token, or as many as the user's counter allows of the reply."""
+    if counter is None:
+        return tokens * CHARS_PER_TOKEN
+    cleaned = clean(redact([repair(text)[0]], "mask")[0][0])
+    low, high = 0, len(cleaned)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if counter(cleaned[:middle]) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return max(1, low)
 
 
 def fold_task(log: EventLog, stream: str, request: SummaryRequested, last_version: int) -> FoldTask:
@@ -362,13 +400,20 @@ def fold_task(log: EventLog, stream: str, request: SummaryRequested, last_versio
 
 
 def _fold_turn(turn: HeardTurn, bounds: FoldBounds) -> FoldTurn:
-    """A turn for the model; one that alone is too long is capped, both sides by what they have (T3, T7)."""
+    """A turn for the model; one that alone is too long is capped, each part by what it has (T3, T7)."""
     heard = turn.heard
-    actions = tuple(action_line(action, bounds.action_chars) for action in heard.actions)
     room = bounds.turn_chars
+    actions: list[str] = []
+    for action in heard.actions:
+        line = action_line(action, bounds.action_chars)
+        if len(line) > room // 2:
+            actions.append(f"[{len(heard.actions) - len(actions)} more actions]")
+            break
+        actions.append(line)
+        room -= len(line)
     user_room = max(room // 2, room - len(heard.assistant))
     user = cut_at_word(heard.user, user_room)
-    return FoldTurn(turn.turn, user, cut_at_word(heard.assistant, max(1, room - len(user))), actions)
+    return FoldTurn(turn.turn, user, cut_at_word(heard.assistant, max(1, room - len(user))), tuple(actions))
 
 
 def _failure(request: SummaryRequested, kind: Failure, job: _Job, detail: str = "") -> m.DeliverAnswer:

@@ -21,6 +21,7 @@ from pace_actors.domain.thread import (
     decide,
     evolve,
     idle_since,
+    trimmed,
     wait_s,
 )
 from pace_actors.errors import InvalidInput, PaceClosed, PaceError, ResumeFixed
@@ -90,7 +91,8 @@ class ThreadActor:
             self._me.tell(m.GoOn())
 
     def stop(self) -> None:
-        """Cancel the timers; end what was held."""
+        """Cancel the timers; end what was held, and what is under way with an outcome that nobody will learn here."""
+        self._appends.abandon()
         for _, reply in self._held:
             if reply is not None:
                 reply.fail(PaceClosed("the thread has stopped; nothing was written"))
@@ -142,11 +144,6 @@ class ThreadActor:
             raise InvalidInput(
                 "the turn's time is more than a day ahead of the clock: is one of them wrong?", what="at"
             )
-        self._behind = max(0, self._host.now() - at) if message.at_given else 0
-        self._write_overrides(at)
-        if not self._ahead.settings.enabled:
-            _give(reply, m.Recorded(turn=0, session=0, turn_id=message.turn_id, stored=False, reason="disabled"))
-            return
         heard = prepare_turn(
             user=message.user,
             assistant=message.assistant,
@@ -156,11 +153,16 @@ class ThreadActor:
             at_given=message.at_given,
             turn_id=message.turn_id,
             context=message.context,
-            settings=self._ahead.settings,
+            settings=self._effective_settings(),
             policy=self._services.policy,
         )
         digest = content_digest(heard)
         if not message.own_id and self._is_known(heard.turn_id, digest, reply):
+            return
+        self._behind = max(0, self._host.now() - at) if message.at_given else 0
+        self._write_overrides(at)
+        if not self._ahead.settings.enabled:
+            _give(reply, m.Recorded(turn=0, session=0, turn_id=message.turn_id, stored=False, reason="disabled"))
             return
         decided = decide(self._ahead, heard)
         recorded = next(decision for decision in decided if isinstance(decision, TurnRecorded))
@@ -223,6 +225,7 @@ class ThreadActor:
         reached = any(state.first_turn <= turn <= state.highest_asked for turn in message.turns)
         live = self._log.turns_of(state.covers) + state.pending if state.live and reached else ()
         live = tuple(turn for turn in live if turn.turn not in message.turns)  # their words are not written again
+        live = trimmed(live, state.settings.context_chars)
         heard = WithdrawAsked(at=message.at, turns=message.turns, live=live, fence=message.fence)
         decided = decide(state, heard)
         withdrawn = tuple(turn for d in decided if isinstance(d, TurnWithdrawn) for turn in d.turns)
@@ -235,7 +238,6 @@ class ThreadActor:
 
     def _answer(self, message: m.DeliverAnswer, reply: Reply | None) -> None:
         request = message.request
-        settings = self._ahead.settings
         heard = prepare_answer(
             at=self._host.now(),
             session=request.session,
@@ -248,26 +250,12 @@ class ThreadActor:
             finish=message.finish,
             latency_ms=message.latency_ms,
             input_chars=message.input_chars,
-            limit=self._char_limit(message.text or "", settings.summary_tokens),
+            limit=message.limit or request.bounds.tokens * CHARS_PER_TOKEN,
             by=message.by,
             policy=self._services.policy,
         )
         decided = decide(self._ahead, heard)
         self._append(message, admit(heard, decided), decided, _done, reply)
-
-    def _char_limit(self, text: str, tokens: int) -> int:
-        """How many characters the summary may have: four a token, or as many as the caller's counter allows."""
-        counter = self._services.token_counter
-        if counter is None:
-            return tokens * CHARS_PER_TOKEN
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if counter(text[:middle]) <= tokens:
-                low = middle
-            else:
-                high = middle - 1
-        return max(1, low)
 
     # --- appending ----------------------------------------------------------------------------------------------------
 

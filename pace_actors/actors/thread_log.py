@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from eventlog import AscendingKey, EventLog
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
 OWN_ID_PREFIX = "turn-"
+_OWN_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class ThreadLog:
@@ -98,14 +100,11 @@ def turn_conflict(turn_id: str) -> TurnConflict:
 
 
 def turn_key(turn_id: str) -> bytes:
-    """The idempotency key of a turn id.
+    """The idempotency key of a turn id: another one for every other id.
 
-    Ids that we make ascend and go to the end of the key index; others lie within their stream.
+    Ids that we make ascend and go to the end of the key index; others lie where they belong.
     """
     hexadecimal = turn_id.removeprefix(OWN_ID_PREFIX)
-    if turn_id.startswith(OWN_ID_PREFIX) and len(hexadecimal) == 32:  # noqa: PLR2004 - 16 bytes
-        try:
-            return AscendingKey(bytes.fromhex(hexadecimal))
-        except ValueError:
-            pass
-    return turn_id.encode()
+    if turn_id.startswith(OWN_ID_PREFIX) and _OWN_ID.fullmatch(hexadecimal):
+        return AscendingKey(b"\x00" + bytes.fromhex(hexadecimal))
+    return b"\x01" + turn_id.encode()

@@ -296,7 +296,7 @@ def _apply(state: ThreadState, heard: Input, heard_at: int, decision: Decision) 
                 state,
                 displaced=to,
                 window=tuple(turn for turn in state.window if turn.turn > to),
-                pending=_trimmed((*state.pending, *moved), state.settings.context_chars),
+                pending=trimmed((*state.pending, *moved), state.settings.context_chars),
             )
         case SummaryRequested():
             request = OpenRequest(decision.version, decision.base_version, decision.covers, decision.by)
@@ -351,7 +351,7 @@ def _with_turn(state: ThreadState, heard: TurnHeard, heard_at: int, recorded: Tu
         state,
         last_turn=turn,
         window=(*state.window, window_turn),
-        last_activity=max(state.last_activity, heard.at),
+        last_activity=max(state.last_activity, heard.at) if state.last_turn else heard.at,
     )
 
 
@@ -395,7 +395,7 @@ def _in_new_generation(state: ThreadState, heard: WithdrawAsked) -> ThreadState:
         generation=state.generation + 1,
         covered=state.first_turn - 1,
         summary=None,
-        pending=_trimmed(pending, state.settings.context_chars),
+        pending=trimmed(pending, state.settings.context_chars),
     )
 
 
@@ -420,7 +420,7 @@ def _closed(state: ThreadState, version: int) -> tuple[OpenRequest, ...]:
     return tuple(request for request in state.open_requests if request.version != version)
 
 
-def _trimmed(pending: tuple[LiveTurn, ...], chars: int) -> tuple[LiveTurn, ...]:
+def trimmed(pending: tuple[LiveTurn, ...], chars: int) -> tuple[LiveTurn, ...]:
     """Keep the extracts of the newest turns that can fit into a context; the log holds the others."""
     room = chars
     kept = list(pending)

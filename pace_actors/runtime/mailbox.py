@@ -17,6 +17,8 @@ from pace_actors.runtime.promise import Promise
 
 Refusal = Literal["closed", "full"]
 INBOX_MAX = 1024
+REQUEST_TURN = 8
+"""Every so many messages one is a request, however many control messages there are."""
 
 
 class Envelope(NamedTuple):
@@ -36,7 +38,7 @@ END = End()
 class Mailbox:
     """Control messages in order before requests in order. Any thread may `put`; one thread at a time may `take`."""
 
-    __slots__ = ("_bound", "_closed", "_control", "_ended", "_lock", "_requests", "_scheduled", "wake")
+    __slots__ = ("_bound", "_closed", "_control", "_ended", "_lock", "_requests", "_scheduled", "_taken", "wake")
 
     wake: Callable[[], None]
     """Called when something comes into a mailbox that nobody works on. Set once, before the first `put`."""
@@ -47,6 +49,7 @@ class Mailbox:
         self._requests: deque[Envelope] = deque()
         self._control: deque[Envelope] = deque()
         self._scheduled = self._closed = self._ended = False
+        self._taken = 0
 
     def __len__(self) -> int:
         return len(self._requests) + len(self._control)
@@ -71,7 +74,8 @@ class Mailbox:
     def take(self) -> Envelope | End | None:
         """The next message; `END` behind the last one; None: nothing now, and whoever works on it leaves it."""
         with self._lock:
-            if self._control:
+            self._taken += 1
+            if self._control and not (self._requests and self._taken % REQUEST_TURN == 0):
                 return self._control.popleft()
             if self._requests:
                 return self._requests.popleft()

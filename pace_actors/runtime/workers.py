@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -69,7 +70,8 @@ class Workers:
                     return
                 ticket, job = self._queue.popleft()
                 self._running.add(ticket)
-            job()
+            with contextlib.suppress(BaseException):  # jobs do not raise; one that does must not cost a thread
+                job()
             with self._wake:
                 self._running.discard(ticket)
                 if ticket in self._given_up:

@@ -43,7 +43,8 @@ class Hanging:
         pass
 
 def say(*words):
-    print(*words, flush=True)
+    sys.stdout.write(" ".join(map(str, words)) + "\\n")  # one write: several threads say something
+    sys.stdout.flush()
 
 model = Hanging()
 pace = Pace.open(sys.argv[1], model=model, window=1)

@@ -201,7 +201,7 @@ WRONG = {
     "last arrival wins": ("refuse_or_accept", accepts_anything_open),
     "an ended session keeps its summary": ("_ended", lambda state: msgspec.structs.replace(state, live=False)),
     "a new generation forgets what was covered": ("_in_new_generation", lambda state, _: forgets_the_generation(state)),
-    "what is displaced is dropped": ("_trimmed", lambda pending, _: pending[1:]),
+    "what is displaced is dropped": ("trimmed", lambda pending, _: pending[1:]),
     "requests of a closed answer stay open": ("_closed", lambda state, _: state.open_requests),
 }
 

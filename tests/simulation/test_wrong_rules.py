@@ -120,7 +120,7 @@ def text_without_boundary(patch: pytest.MonkeyPatch) -> None:
 
 
 def displaced_is_dropped(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(thread, "_trimmed", lambda pending, _: pending[-1:])
+    patch.setattr(thread, "trimmed", lambda pending, _: pending[-1:])
 
 
 def withdrawal_keeps_the_summary(patch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -14,6 +15,7 @@ import pytest
 from eventlog import OpenedInAnotherProcess
 from pace_actors import Pace
 from pace_actors.errors import (
+    CloseTimeout,
     InvalidInput,
     InvalidSetting,
     MailboxFull,
@@ -24,6 +26,7 @@ from pace_actors.errors import (
     TurnConflict,
     TurnTooLarge,
 )
+from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.runtime.mailbox import INBOX_MAX
 from tests.support.skips import POSIX_ONLY
 
@@ -237,12 +240,17 @@ def test_a_thread_that_never_resumes_leaves_nothing_on_disk_and_works_until_the_
         pace.thread("kept").record("tulips")
         with pytest.raises(ResumeFixed):
             pace.thread("kept").settings(resume="never")
-        assert [key.thread for key in pace.threads()] == ["kept"]
+        assert {key.thread for key in pace.threads()} == {"kept", "secret garden"}  # its choice is stored, and no word
     found = b"".join(path.read_bytes() for path in (tmp_path / "a.pace").rglob("*") if path.is_file())
     assert b"tulips" in found
     assert b"roses" not in found
     with Pace.open(tmp_path / "a.pace") as pace:
-        assert pace.thread("secret garden").context().window == ()
+        again = pace.thread("secret garden")
+        assert again.context().window == ()
+        again.record("roses once more")
+        assert again.settings().resume == "never"
+    found = b"".join(path.read_bytes() for path in (tmp_path / "a.pace").rglob("*") if path.is_file())
+    assert b"roses" not in found
 
 
 def test_a_thread_can_be_kept_although_none_is_by_default(tmp_path: Path) -> None:
@@ -255,3 +263,166 @@ def test_a_thread_can_be_kept_although_none_is_by_default(tmp_path: Path) -> Non
     with Pace.open(tmp_path / "a.pace") as pace:
         assert [key.thread for key in pace.threads()] == ["kept"]
         assert [pair.user for pair in pace.thread("kept").context().window] == ["remember me"]
+
+
+def test_a_thread_whose_settings_alone_are_stored_can_still_be_one_that_never_resumes(tmp_path: Path) -> None:
+    """Method: settings in one run, `resume="never"` at the next open: its words must not reach the disk."""
+    with Pace.open(tmp_path / "a.pace") as pace:
+        pace.thread("t").settings(window=6)
+    with Pace.open(tmp_path / "a.pace", resume="never") as pace:
+        pace.thread("t").record("CANARY")
+        assert pace.thread("t").context().receipt.window == (1,)
+    found = b"".join(path.read_bytes() for path in (tmp_path / "a.pace").rglob("*") if path.is_file())
+    assert b"CANARY" not in found
+
+
+# --- code of the user's -----------------------------------------------------------------------------------------------
+
+
+class Odd:
+    """A summariser that does one thing wrong."""
+
+    def __init__(self, wrong: str) -> None:
+        self.wrong = wrong
+
+    @property
+    def name(self) -> str:
+        return "odd"
+
+    def fold(self, task: FoldTask) -> Any:
+        outcomes: dict[str, Any] = {
+            "none": None,
+            "text": "a plain text",
+            "number": FoldReply(text=7),  # type: ignore[arg-type]
+            "finish": FoldReply(text="The user said hello.", finish="end_turn"),  # type: ignore[arg-type]
+            "chars": FoldReply(text="The user said hello.", input_chars=1.5),  # type: ignore[arg-type]
+        }
+        if self.wrong == "exit":
+            raise SystemExit(3)
+        if self.wrong == "kind":
+            raise ModelFailure("no such kind")  # type: ignore[arg-type]
+        good = FoldReply(text="The user said hello.", input_chars=len(task.base) + 500)
+        return outcomes.get(self.wrong, good)
+
+    def patience_s(self, asked_s: float) -> float:
+        if self.wrong == "patience":
+            raise RuntimeError("none")
+        return asked_s if self.wrong != "for ever" else float("nan")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+WRONG = ["none", "text", "number", "finish", "chars", "exit", "kind", "patience", "for ever", "counter", "counter none"]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_whatever_code_of_the_users_does_each_request_is_decided_and_no_actor_is_rebuilt(
+    tmp_path: Path, wrong: str
+) -> None:
+    """T12. Method: the odd summariser is asked, the log must hold a decision, and the thread answers all the while."""
+
+    def counter(text: str) -> Any:
+        if wrong == "counter":
+            raise ValueError(text)
+
+    options: dict[str, Any] = {"token_counter": counter} if wrong.startswith("counter") else {}
+    with Pace.open(tmp_path / "a.pace", model=Odd(wrong), window=1, **options) as pace:
+        thread = pace.thread("t")
+        for number in range(3):
+            thread.record(f"hello {number}")
+        assert pace.wait_idle(30)
+        stats = pace.stats()
+        assert stats.restarts == 0
+        decided = stats.summaries.accepted + sum(stats.summaries.rejected.values())
+        assert decided == stats.summaries.requested >= 1
+        assert bool(stats.summaries.accepted) == (wrong in {"patience", "for ever"})
+        assert thread.record("and on").turn == 4
+
+
+def test_a_callback_may_use_the_thread_that_it_belongs_to(tmp_path: Path) -> None:
+    """Goal: what hangs on a future does not hold up the actor. Method: it asks for a context and records."""
+    seen: list[Any] = []
+    done = threading.Event()
+    with Pace.open(tmp_path / "a.pace") as pace:
+        thread = pace.thread("t")
+
+        def after(_future: Any) -> None:
+            seen.append(thread.context().receipt.window)
+            seen.append(thread.record("from the callback").turn)
+            done.set()
+
+        thread.record_nowait("first").add_done_callback(after)
+        assert done.wait(30)
+        assert seen == [(1,), 2]
+        assert thread.record("after it").turn == 3
+        assert pace.stats().restarts == 0
+
+
+@pytest.mark.parametrize("timeout", [10.0, 0.0])
+def test_after_a_close_no_future_is_without_an_end(tmp_path: Path, timeout: float) -> None:
+    """Also when there was no time: the outcome is open then, and says so."""
+    pace = Pace.open(tmp_path / "a.pace")
+    futures = [pace.thread(f"t{number % 7}").record_nowait(f"turn {number}") for number in range(600)]
+    with contextlib.suppress(CloseTimeout):
+        pace.close(timeout)
+    ended = [future.exception(30) for future in futures]
+    assert all(error is None or isinstance(error, PaceError) for error in ended)
+    if timeout:
+        assert ended == [None] * 600
+
+
+@pytest.mark.parametrize("at", ["yesterday", 17, object()])
+def test_a_wrong_time_is_refused_before_the_thread_hears_of_it(tmp_path: Path, at: Any) -> None:
+    with Pace.open(tmp_path / "a.pace") as pace:
+        thread = pace.thread("t")
+        thread.record("hello")
+        for call in (
+            lambda: thread.reset(at=at),
+            lambda: thread.settings(at=at, window=3),
+            lambda: thread.record("x", at=at),
+            lambda: thread.context(now=at),
+        ):
+            with pytest.raises(InvalidInput):
+                call()
+        assert pace.stats().restarts == 0
+
+
+def test_actions_are_recorded_as_they_were_at_the_call(tmp_path: Path) -> None:
+    with Pace.open(tmp_path / "a.pace") as pace:
+        actions = [{"name": "wave", "outcome": "done"}]
+        future = pace.thread("t").record_nowait("hello", actions=actions)
+        actions[0]["outcome"] = "CHANGED LATER"
+        future.result(30)
+        assert pace.thread("t").context().window[0].assistant == "[wave: done]"
+
+
+def test_ids_that_look_alike_are_different_turns_and_a_retry_is_known_also_when_memory_is_off(tmp_path: Path) -> None:
+    alike = ["turn-" + "ab" * 16, "turn-" + "AB" * 16, "0123456789abcdef", "turn-" + b"0123456789abcdef".hex()]
+    with Pace.open(tmp_path / "a.pace") as pace:
+        thread = pace.thread("t")
+        assert [thread.record("same", turn_id=turn_id).turn for turn_id in alike] == [1, 2, 3, 4]
+        thread.settings(enabled=False)
+        assert thread.record("same", turn_id=alike[2]).turn == 3
+        assert not thread.record("new").stored
+
+
+def test_waiting_until_idle_and_hashing_do_not_mind_threads_that_go_to_sleep(tmp_path: Path) -> None:
+    with Pace.open(tmp_path / "a.pace", mode="relaxed", awake_max=1) as pace:
+        stop = threading.Event()
+
+        def keep_waking() -> None:
+            while not stop.is_set():
+                for number in range(8):
+                    pace.thread(f"t{number}").record("hello")
+
+        busy = threading.Thread(target=keep_waking)
+        busy.start()
+        try:
+            for _ in range(20):
+                pace.wait_idle(0.05)
+                pace.state_hash()
+        finally:
+            stop.set()
+            busy.join(30)
+        assert pace.wait_idle(30)
