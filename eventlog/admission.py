@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -43,6 +45,8 @@ SCHEMA_BYTES_MAX: Final = 256
 TYPE_VERSION_MAX: Final = 0xFFFF
 VERSION_MAX: Final = 0xFFFF_FFFF
 POSITION_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
+TIMEOUT_S_MAX: Final = threading.TIMEOUT_MAX / 2
+"""What the system's locks can wait, with room for a clock's reading on top; longer is the same."""
 
 
 class Prepared:
@@ -113,10 +117,9 @@ def prepare(
     _check_expect(expect)
     if key is not None:
         check_key(key)
-    if len(digest) > DIGEST_BYTES_MAX:
-        raise TooLarge(bytes=len(digest), limit=DIGEST_BYTES_MAX)
-    correlated = utf8(correlation, 0, CORRELATION_BYTES_MAX, "a correlation id") if correlation else b""
-    if not 0 <= causation <= POSITION_MAX:
+    _check_bytes(digest, DIGEST_BYTES_MAX, "a digest")
+    correlated = b"" if correlation == "" else utf8(correlation, 0, CORRELATION_BYTES_MAX, "a correlation id")
+    if not _is_integer(causation) or not 0 <= causation <= POSITION_MAX:
         raise InvalidArgument("a causation id is a position", value=causation)
     if snapshot is not None:
         _check_snapshot(snapshot, expect, len(encoded))
@@ -161,11 +164,18 @@ def note_in_chain(item: Prepared, outcome: Appended | EventLogError) -> None:
             chain.cause = KeyReused("its key was appended before", stream=item.stream)
 
 
-def utf8(text: str, least: int, most: int, what: str) -> bytes:
+def undo_in_chain(chain: Chain) -> None:
+    """Mend a chain that was broken by an outcome which is to be decided again."""
+    chain.cause = None
+
+
+def utf8(text: object, least: int, most: int, what: str) -> bytes:
     """The bytes of a text within its limits. Raises `InvalidArgument`, also for a lone surrogate."""
+    if not isinstance(text, str):
+        raise InvalidArgument(f"{what} is a text", value=_kind(text))
     try:
         encoded = text.encode()
-    except (UnicodeEncodeError, AttributeError) as error:
+    except UnicodeEncodeError as error:
         raise InvalidArgument(f"{what} is a text that can be written as UTF-8") from error
     if not least <= len(encoded) <= most:
         raise InvalidArgument(f"{what} has {least} to {most} UTF-8 bytes", bytes=len(encoded))
@@ -188,14 +198,69 @@ def check_checkpoint(name: str) -> bytes:
     return utf8(name, 1, CHECKPOINT_NAME_BYTES_MAX, "a follower's name")
 
 
+def check_prefix(prefix: object) -> None:
+    """Raises `InvalidArgument` for what no name can begin with; nothing is too long to be looked for."""
+    if not isinstance(prefix, str):
+        raise InvalidArgument("a prefix is a text", value=_kind(prefix))
+
+
+def check_types(types: object) -> None:
+    """Raises `InvalidArgument` for types to read that are no set: a text would be searched for its parts."""
+    if types is not None and not isinstance(types, AbstractSet):
+        raise InvalidArgument("types are a set of names", value=_kind(types))
+
+
+def check_on_bad(on_bad: object) -> None:
+    """Raises `InvalidArgument` for a way to treat damage that there is not."""
+    if not isinstance(on_bad, str) or on_bad not in ("stop", "skip", "raw"):
+        raise InvalidArgument("on_bad is 'stop', 'skip' or 'raw'", value=on_bad)
+
+
+def check_integer(value: object, what: str) -> None:
+    """Raises `InvalidArgument` for what is no whole number, of whatever size. A bool is none."""
+    if not _is_integer(value):
+        raise InvalidArgument(f"{what} is a whole number", value=_kind(value))
+
+
+def check_timeout(timeout_s: object) -> float:
+    """The seconds to wait, within what can be waited. Raises `InvalidArgument` for what is no number."""
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or timeout_s != timeout_s:  # noqa: PLR0124
+        raise InvalidArgument("a time to wait is a number of seconds", value=timeout_s)
+    return float(max(0.0, min(timeout_s, TIMEOUT_S_MAX)))
+
+
+def check_answering(chain: object, done: object) -> None:
+    """Raises `InvalidArgument` for what is no chain or cannot be called."""
+    if chain is not None and not isinstance(chain, Chain):
+        raise InvalidArgument("a chain is a Chain", value=_kind(chain))
+    if done is not None:
+        check_callable(done, "done")
+
+
+def check_callable(callback: object, what: str) -> None:
+    """Raises `InvalidArgument` for what cannot be called."""
+    if not callable(callback):
+        raise InvalidArgument(f"{what} can be called", value=_kind(callback))
+
+
 def check_range(after: int, limit: int | None) -> None:
-    """Raises `InvalidArgument` for a start or a limit below zero."""
+    """Raises `InvalidArgument` for a start or a limit that is no whole number, or below zero."""
+    check_integer(after, "a start")
+    if limit is not None:
+        check_integer(limit, "a limit")
     if after < 0 or (limit is not None and limit < 0):
         raise InvalidArgument("a start and a limit are 0 or more", after=after, limit=limit)
 
 
+def check_move(expected: object, position: object) -> None:
+    """Raises `InvalidArgument` for a checkpoint that is no whole number."""
+    check_integer(expected, "an expected checkpoint")
+    check_integer(position, "a checkpoint")
+
+
 def compare_checkpoint(name: str, expected: int, position: int, actual: int, head: int) -> None:
     """The rule of a checkpoint's move. Raises `CheckpointConflict`, `CheckpointBeyondHead`, `InvalidArgument`."""
+    check_move(expected, position)
     if actual != expected:
         raise CheckpointConflict(name=name, expected=expected, actual=actual)
     if position < 0:
@@ -204,47 +269,63 @@ def compare_checkpoint(name: str, expected: int, position: int, actual: int, hea
         raise CheckpointBeyondHead(name=name, checkpoint=position, head=head)
 
 
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _kind(value: object) -> str:
+    return type(value).__qualname__
+
+
+def _check_bytes(value: object, most: int, what: str) -> int:
+    if not isinstance(value, bytes):
+        raise InvalidArgument(f"{what} is bytes", value=_kind(value))
+    length = len(value)
+    if length > most:
+        raise TooLarge(bytes=length, limit=most)
+    return length
+
+
 def _encode(registry: Registry | None, events: Sequence[Any]) -> Sequence[NewEvent]:
+    if not isinstance(events, Sequence):
+        raise InvalidArgument("the events of a batch are a list or another sequence", value=_kind(events))
     if not 1 <= len(events) <= BATCH_EVENTS_MAX:
         raise InvalidArgument(f"a batch has 1 to {BATCH_EVENTS_MAX} events", count=len(events))
     if registry is not None:
         return [registry.encode(event) for event in events]
     for event in events:
         if not isinstance(event, NewEvent):
-            raise InvalidArgument("a log without a registry takes NewEvent", value=type(event).__qualname__)
+            raise InvalidArgument("a log without a registry takes NewEvent", value=_kind(event))
     return tuple(events)
 
 
 def _check_events(events: Sequence[NewEvent]) -> int:
     size = 0
     for event in events:
-        length = len(event.payload)
-        if length > EVENT_BYTES_MAX:
-            raise TooLarge(bytes=length, limit=EVENT_BYTES_MAX)
-        if not 1 <= len(event.type) <= TYPE_NAME_BYTES_MAX or not event.type.isascii():
-            utf8(event.type, 1, TYPE_NAME_BYTES_MAX, "a type name")
-        if not 1 <= event.type_version <= TYPE_VERSION_MAX:
+        size += _check_bytes(event.payload, EVENT_BYTES_MAX, "a payload")
+        utf8(event.type, 1, TYPE_NAME_BYTES_MAX, "a type name")
+        if not _is_integer(event.type_version) or not 1 <= event.type_version <= TYPE_VERSION_MAX:
             raise InvalidArgument(f"a type version is 1 to {TYPE_VERSION_MAX}", value=event.type_version)
-        size += length
     if size > BATCH_BYTES_MAX:
         raise TooLarge(bytes=size, limit=BATCH_BYTES_MAX)
     return size
 
 
 def _check_expect(expect: Expect) -> None:
-    if isinstance(expect, int):
+    if _is_integer(expect):
         if not 0 <= expect <= VERSION_MAX:
             raise InvalidArgument("an expected version is 0 or more", value=expect)
-    elif expect not in ("none", "exists", "any"):
+    elif not isinstance(expect, str) or expect not in ("none", "exists", "any"):
         raise InvalidArgument("expect is a version, 'none', 'exists' or 'any'", value=expect)
 
 
 def _check_snapshot(snapshot: Snapshot, expect: Expect, count: int) -> None:
+    if not isinstance(snapshot, Snapshot):
+        raise InvalidArgument("a snapshot is a Snapshot", value=_kind(snapshot))
     base = 0 if expect == "none" else expect
     if not isinstance(base, int):
         raise InvalidArgument("a snapshot goes with a batch that expects an exact version", value=expect)
-    if not 1 <= snapshot.version <= base + count:
+    if not _is_integer(snapshot.version) or not 1 <= snapshot.version <= base + count:
         raise InvalidArgument("a snapshot is of a version that its stream has", value=snapshot.version)
-    if len(snapshot.payload) > SNAPSHOT_BYTES_MAX:
-        raise TooLarge(bytes=len(snapshot.payload), limit=SNAPSHOT_BYTES_MAX)
+    _check_bytes(snapshot.payload, SNAPSHOT_BYTES_MAX, "a snapshot's payload")
     utf8(snapshot.schema, 0, SCHEMA_BYTES_MAX, "a snapshot's schema")

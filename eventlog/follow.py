@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Final
 
+from eventlog.admission import check_integer
 from eventlog.errors import CheckpointBeyondHead, InvalidArgument
 from eventlog.log import EventLog
 from eventlog.types import StoredEvent
@@ -57,6 +58,7 @@ class Follower:
 
         Moves nothing, except over events of other types when there is nothing else. Raises `BadRecord`.
         """
+        check_integer(limit, "a limit")
         if limit < 1:
             raise InvalidArgument("a limit is 1 or more", value=limit)
         head = self._log.head()
@@ -77,6 +79,7 @@ class Follower:
 
     def advance(self, position: int) -> None:
         """Hand out no event up to `position` again, until a restart. Forwards only."""
+        check_integer(position, "a position")
         if not self._position <= position <= max(self._scanned, self._position):
             raise InvalidArgument("a follower advances over what it has read", value=position)
         self._position = position
@@ -86,6 +89,7 @@ class Follower:
 
         Raises `CheckpointConflict` if another follower of the same name is at work.
         """
+        check_integer(position, "a checkpoint")
         if not self._checkpoint <= position <= self._position:
             raise InvalidArgument("a checkpoint moves forwards, up to the position", value=position)
         if position > self._checkpoint:

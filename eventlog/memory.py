@@ -13,20 +13,24 @@ from typing import Any, Self
 from eventlog.admission import (
     KnownKey,
     Prepared,
+    check_answering,
+    check_callable,
     check_checkpoint,
+    check_integer,
     check_key,
+    check_move,
+    check_on_bad,
+    check_prefix,
     check_range,
     check_stream,
+    check_timeout,
+    check_types,
     compare_checkpoint,
     decide,
     note_in_chain,
     prepare,
 )
-from eventlog.errors import (
-    EventLogError,
-    LogClosed,
-    OutcomeUnknown,
-)
+from eventlog.errors import CommitFailed, EventLogError, LogClosed, OutcomeUnknown
 from eventlog.log import Done, LogStats, OnBad
 from eventlog.ticket import Ticket, call
 from eventlog.types import Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent
@@ -109,6 +113,7 @@ class MemoryLog:
         timeout_s: float = 10.0,
     ) -> Appended:
         """See `EventLog.append`. With `manual=True` it waits for a `commit` by another thread."""
+        timeout_s = check_timeout(timeout_s)
         ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
         waiter = ticket.with_waiter()
         self._submit(ticket)
@@ -135,6 +140,7 @@ class MemoryLog:
         done: Done | None = None,
     ) -> Future[Appended]:
         """See `EventLog.append_nowait`. `done` is called by the thread that commits, in the order of the appends."""
+        check_answering(chain, done)
         ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
         ticket.item.chain = chain
         future = ticket.with_future(done)
@@ -174,7 +180,12 @@ class MemoryLog:
         answer = decide(item, version, known)
         if answer is not None:
             return answer
-        first, count, now = len(store.events) + 1, len(item.events), self._clock()
+        try:
+            now = self._clock()
+            check_integer(now, "what a clock says")
+        except Exception as error:  # noqa: BLE001 - somebody else's code; nothing was stored yet
+            return CommitFailed(reason=str(error))
+        first, count = len(store.events) + 1, len(item.events)
         correlation = item.correlation.decode()
         positions = store.streams.setdefault(item.stream, [])
         for place, event in enumerate(item.events):
@@ -258,11 +269,12 @@ class MemoryLog:
         limit: int | None = None,
         *,
         backwards: bool = False,
-        on_bad: OnBad = "stop",  # noqa: ARG002 - nothing is damaged here
+        on_bad: OnBad = "stop",
     ) -> Iterator[StoredEvent]:
         """See `EventLog.read`. The end is the one at the call."""
         check_range(after, limit)
         check_stream(stream)
+        check_on_bad(on_bad)
         with self._lock:
             self._check_open()
             positions = self._store.streams.get(stream, ())[after:]
@@ -277,10 +289,12 @@ class MemoryLog:
         types: frozenset[str] | None = None,
         limit: int | None = None,
         *,
-        on_bad: OnBad = "stop",  # noqa: ARG002 - nothing is damaged here
+        on_bad: OnBad = "stop",
     ) -> Iterator[StoredEvent]:
         """See `EventLog.read_all`. The end is the one at the call."""
         check_range(after, limit)
+        check_types(types)
+        check_on_bad(on_bad)
         with self._lock:
             self._check_open()
             end = len(self._store.events)
@@ -298,6 +312,7 @@ class MemoryLog:
 
     def event_at(self, position: int) -> StoredEvent | None:
         """The event at a position, or None beyond the end."""
+        check_integer(position, "a position")
         with self._lock:
             self._check_open()
             return self._store.events[position - 1] if 1 <= position <= len(self._store.events) else None
@@ -317,6 +332,7 @@ class MemoryLog:
 
     def streams(self, prefix: str = "") -> Iterator[str]:
         """Names of the streams that begin with `prefix`, in the order of their first event."""
+        check_prefix(prefix)
         with self._lock:
             self._check_open()
             return iter([name for name in self._store.streams if name.startswith(prefix)])
@@ -341,6 +357,7 @@ class MemoryLog:
     def set_checkpoint(self, name: str, expected: int, position: int) -> None:
         """Move a checkpoint by compare-and-set. Raises `CheckpointConflict`, `CheckpointBeyondHead`."""
         check_checkpoint(name)
+        check_move(expected, position)
         with self._lock:
             self._check_open()
             compare_checkpoint(name, expected, position, self._checkpoints.get(name, 0), len(self._store.events))
@@ -358,6 +375,7 @@ class MemoryLog:
     # --- waiting and the end ------------------------------------------------------------------------------------------
     def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:
         """Call `bell(head)` after each commit; returns the way to stop that."""
+        check_callable(bell, "a bell")
         with self._lock:
             self._check_open()
             self._bells.append(bell)
@@ -371,6 +389,8 @@ class MemoryLog:
 
     def wait_for(self, position: int, timeout_s: float) -> bool:
         """Wait until the log has reached a position; False when the time is over. Raises `LogClosed`."""
+        check_integer(position, "a position")
+        timeout_s = check_timeout(timeout_s)
         with self._lock:
             self._check_open()
             self._lock.wait_for(lambda: self._closed or len(self._store.events) >= position, timeout_s)
@@ -379,6 +399,7 @@ class MemoryLog:
 
     def flush(self, timeout_s: float = 10.0) -> None:
         """With `manual=True`: wait until another thread has committed what is queued now. Raises `OutcomeUnknown`."""
+        timeout_s = check_timeout(timeout_s)
         with self._lock:
             self._check_open()
             last = self._queue[-1] if self._queue else None
@@ -401,8 +422,9 @@ class MemoryLog:
                 commit_ms_last=0.0,
             )
 
-    def close(self, timeout_s: float = 10.0) -> None:  # noqa: ARG002 - nothing is waited for
+    def close(self, timeout_s: float = 10.0) -> None:
         """Commit what is queued, then close. Closing twice is harmless."""
+        check_timeout(timeout_s)  # nothing is waited for
         with self._lock:
             if self._closed:
                 return

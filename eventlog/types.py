@@ -210,7 +210,7 @@ class Registry:
         try:
             payload = self._encoder.encode(event)
             entry.decoder.decode(payload)
-        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
+        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidArgument(f"a {name} that cannot be read back: {error}", value=name) from error
         return NewEvent(name, payload, entry.version)
 

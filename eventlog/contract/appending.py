@@ -196,10 +196,43 @@ class AppendingContract(Contract):
             ("s", events(b"x"), {"expect": "some"}),
             ("s", events(b"x"), {"expect": 0, "snapshot": Snapshot(2, "v1", b"")}),
             ("s", events(b"x"), {"expect": "any", "snapshot": Snapshot(1, "v1", b"")}),
+            (None, events(b"x"), {}),
+            (b"s", events(b"x"), {}),
+            ("s", None, {}),
+            ("s", 5, {}),
+            ("s", iter(events(b"x")), {}),
+            ("s", set(events(b"x")), {}),
+            ("s", "text", {}),
+            ("s", [NewEvent("t", "text")], {}),  # type: ignore[arg-type]
+            ("s", [NewEvent("t", bytearray(b"x"))], {}),  # type: ignore[arg-type]
+            ("s", [NewEvent("t", None)], {}),  # type: ignore[arg-type]
+            ("s", [NewEvent(b"t", b"x")], {}),  # type: ignore[arg-type]
+            ("s", [NewEvent(None, b"x")], {}),  # type: ignore[arg-type]
+            ("s", [NewEvent("t", b"x", 1.5)], {}),  # type: ignore[arg-type]
+            ("s", [NewEvent("t", b"x", "1")], {}),  # type: ignore[arg-type]
+            ("s", [NewEvent("t", b"x", True)], {}),
+            ("s", events(b"x"), {"expect": None}),
+            ("s", events(b"x"), {"expect": True}),
+            ("s", events(b"x"), {"expect": 0.0}),
+            ("s", events(b"x"), {"expect": []}),
+            ("s", events(b"x"), {"key": "k"}),
+            ("s", events(b"x"), {"key": b"k", "digest": "abc"}),
+            ("s", events(b"x"), {"digest": None}),
+            ("s", events(b"x"), {"digest": [1]}),
+            ("s", events(b"x"), {"correlation": None}),
+            ("s", events(b"x"), {"correlation": b"c"}),
+            ("s", events(b"x"), {"causation": "x"}),
+            ("s", events(b"x"), {"causation": 1.0}),
+            ("s", events(b"x"), {"causation": None}),
+            ("s", events(b"x"), {"causation": 1 << 63}),
+            ("s", events(b"x"), {"expect": 0, "snapshot": "x"}),
+            ("s", events(b"x"), {"expect": 0, "snapshot": Snapshot(1.0, "v1", b"")}),  # type: ignore[arg-type]
+            ("s", events(b"x"), {"expect": 0, "snapshot": Snapshot(1, b"v1", b"")}),  # type: ignore[arg-type]
+            ("s", events(b"x"), {"expect": 0, "snapshot": Snapshot(1, "v1", "text")}),  # type: ignore[arg-type]
         ],
     )
     def test_what_is_outside_the_limits_is_refused_before_it_is_queued(
-        self, log: EventLog, stream: str, batch: list[Any], options: dict[str, Any]
+        self, log: EventLog, stream: Any, batch: Any, options: dict[str, Any]
     ) -> None:
         """Append something too long, too short or of the wrong kind, waiting and not."""
         with pytest.raises(InvalidArgument):
@@ -207,6 +240,47 @@ class AppendingContract(Contract):
         with pytest.raises(InvalidArgument):
             log.append_nowait(stream, batch, **options)
         assert log.head() == 0
+
+    def test_how_to_wait_and_to_be_answered_is_checked_before_anything_is_queued(self, log: EventLog) -> None:
+        """A time that is none, one that nobody can wait, what is no chain, what cannot be called."""
+        verbs: list[Any] = [
+            lambda: log.append("s", events(b"x"), timeout_s="x"),  # type: ignore[arg-type]
+            lambda: log.append("s", events(b"x"), timeout_s=None),  # type: ignore[arg-type]
+            lambda: log.append("s", events(b"x"), timeout_s=float("nan")),
+            lambda: log.append_nowait("s", events(b"x"), chain="x"),  # type: ignore[arg-type]
+            lambda: log.append_nowait("s", events(b"x"), done="x"),  # type: ignore[arg-type]
+            lambda: log.flush("x"),  # type: ignore[arg-type]
+            lambda: log.close("x"),  # type: ignore[arg-type]
+        ]
+        for verb in verbs:
+            with pytest.raises(InvalidArgument):
+                verb()
+        assert log.head() == 0
+        assert log.append("s", events(b"x"), timeout_s=float("inf")).first_position == 1
+        log.flush(1e300)
+
+    def test_bad_arguments_fail_nobody_elses_batch(self, log: EventLog) -> None:
+        """Eight threads append to one stream, one of them always with a digest or a payload of the wrong type."""
+        outcomes: list[Appended | EventLogError] = []
+
+        def write(writer: int) -> None:
+            for turn in range(20):
+                bad: dict[str, Any] = {"key": b"%d/%d" % (writer, turn)}
+                payload: Any = b"x"
+                if not writer:
+                    bad["digest"], payload = ("abc", b"x") if turn % 2 else (b"", "x")
+                try:
+                    outcomes.append(log.append("s", events(payload), **bad))
+                except EventLogError as error:
+                    outcomes.append(error)
+
+        threads = [threading.Thread(target=write, args=(writer,)) for writer in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(WAIT_S)
+        assert sum(isinstance(outcome, Appended) for outcome in outcomes) == log.head() == 7 * 20
+        assert sum(isinstance(outcome, InvalidArgument) for outcome in outcomes) == 20
 
     def test_what_is_just_inside_the_limits_comes_back(self, open_log: OpenLog) -> None:
         """The longest names, the largest batch, the most events."""

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from eventlog.contract.support import Contract, OpenLog, events
+from eventlog.contract.support import Contract, NewStore, OpenLog, events
 from eventlog.errors import CheckpointBeyondHead, CheckpointConflict, InvalidArgument
 from eventlog.follow import Follower
 from eventlog.log import EventLog
-from eventlog.types import NewEvent
+from eventlog.types import NewEvent, StoredEvent
 
 WAIT_S = 30.0
 
@@ -33,6 +36,23 @@ class FollowingContract(Contract):
         log = open_log()
         assert log.checkpoint("f") == 2
         log.set_checkpoint("f", 2, 1)
+        assert open_log().checkpoint("f") == 1
+
+    def test_a_checkpoint_that_is_no_whole_number_is_refused_and_nothing_fails_later(self, open_log: OpenLog) -> None:
+        """Half a position would be accepted, and then fail every transaction that it rides along with."""
+        log = open_log()
+        log.append("s", events(b"1", b"2"))
+        for wrong in (0.5, 1.0, True, None, "1"):
+            with pytest.raises(InvalidArgument):
+                log.set_checkpoint("f", 0, wrong)  # type: ignore[arg-type]
+            with pytest.raises(InvalidArgument):
+                log.set_checkpoint("f", wrong, 1)  # type: ignore[arg-type]
+        with pytest.raises(CheckpointBeyondHead):
+            log.set_checkpoint("f", 0, 2**80)
+        assert log.checkpoint("f") == 0
+        log.append("s", events(b"3"))
+        log.set_checkpoint("f", 0, 1)
+        log.flush()
         assert open_log().checkpoint("f") == 1
 
     def test_a_checkpoint_beyond_the_head_is_refused(self, log: EventLog) -> None:
@@ -138,6 +158,50 @@ class FollowingContract(Contract):
         assert follower.read() == []
         assert follower.position == 16
         assert not follower.wait(0)
+
+    def test_a_follower_gives_each_event_once_wherever_a_limit_falls(self, new_store: NewStore) -> None:
+        """Property: batches of any sizes and types, limits in any order, appends between the reads, and restarts."""
+        steps = st.one_of(
+            st.lists(st.sampled_from("ab"), min_size=1, max_size=6),
+            st.integers(min_value=1, max_value=8),
+            st.just("restart"),
+        )
+
+        @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @given(st.lists(steps, max_size=30), st.sampled_from([None, frozenset("a"), frozenset("ab"), frozenset("c")]))
+        def follow(plan: list[Any], types: frozenset[str] | None) -> None:
+            log = new_store()()
+            follower = Follower(log, "f", types)
+            seen: list[StoredEvent] = []
+            for step in [*plan, *[8] * 25]:  # at the end there is nothing left to read
+                if isinstance(step, list):
+                    log.append("s", [NewEvent(name, b"") for name in step])
+                elif step == "restart":
+                    follower.mark(follower.position)
+                    follower = Follower(log, "f", types)
+                else:
+                    batch = follower.read(step)
+                    assert batch == follower.read(step)
+                    assert len(batch) < step + 6
+                    follower.advance(follower.scanned)
+                    seen += batch
+            wanted = [event for event in log.read_all() if types is None or event.type in types]
+            assert seen == wanted
+            log.close()
+
+        follow()
+
+    def test_a_follower_checks_what_it_is_given(self, log: EventLog) -> None:
+        """Places and limits that are no whole numbers move nothing."""
+        log.append("s", events(b"1", b"2"))
+        follower = Follower(log, "f")
+        follower.read()
+        verbs: list[Any] = [follower.read, follower.advance, follower.mark]
+        for verb in verbs:
+            for wrong in (1.5, "1", None, True):
+                with pytest.raises(InvalidArgument):
+                    verb(wrong)
+        assert (follower.position, follower.checkpoint) == (0, 0)
 
     def test_a_second_follower_of_the_same_name_is_told(self, log: EventLog) -> None:
         """Both start at the same checkpoint, and both want to move it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,35 @@ from eventlog.types import NewEvent, Snapshot
 EVENTS = 1000
 STREAMS = 3
 WAIT_S = 30.0
+
+NO_INTEGERS = ("x", 1.5, b"x", [1])
+WITH_ANOTHER_KIND: tuple[tuple[Any, ...], ...] = (
+    ("read", "s", ...),
+    ("read", "s", 0, ...),
+    ("read_all", ...),
+    ("read_all", 0, ...),
+    ("read_all", 0, None, ...),
+    ("event_at", ...),
+    ("wait_for", ..., 0),
+    ("set_checkpoint", "f", ..., 0),
+    ("set_checkpoint", "f", 0, ...),
+    ("subscribe", ...),
+)
+NO_TEXTS = (None, 5, b"x", [1])
+WITHOUT_A_TEXT: tuple[tuple[Any, ...], ...] = (
+    ("read", ...),
+    ("stream_version", ...),
+    ("streams", ...),
+    ("find", ..., b"k"),
+    ("load_snapshot", ...),
+    ("checkpoint", ...),
+    ("set_checkpoint", ..., 0, 0),
+    ("find", "s", "k"),
+    ("find", "s", None),
+    ("wait_for", 0, "x"),
+    ("wait_for", 0, None),
+)
+"""A verb and its arguments, with dots for the one that is wrong."""
 
 
 def fill(log: EventLog) -> None:
@@ -79,6 +109,31 @@ class ReadingContract(Contract):
             log.read_all(0, None, -1)
         with pytest.raises(InvalidArgument):
             log.read("")
+
+    def test_an_argument_of_another_type_is_refused_at_once(self, log: EventLog) -> None:
+        """Every reading verb with something of the wrong kind, on a log that holds something."""
+        log.append("s", events(b"x"))
+        for kinds, calls in ((NO_INTEGERS, WITH_ANOTHER_KIND), (NO_TEXTS, WITHOUT_A_TEXT)):
+            for wrong in kinds:
+                for verb, *arguments in calls:
+                    given = [wrong if argument is ... else argument for argument in arguments]
+                    with pytest.raises(InvalidArgument):
+                        getattr(log, str(verb))(*given)
+        treatments: list[Any] = ["x", None, []]
+        for on_bad in treatments:
+            with pytest.raises(InvalidArgument):
+                log.read("s", on_bad=on_bad)
+            with pytest.raises(InvalidArgument):
+                log.read_all(on_bad=on_bad)
+        assert log.append("s", events(b"y")).first_position == 2
+
+    def test_nothing_is_at_a_position_that_no_log_reaches(self, log: EventLog) -> None:
+        """Below one, behind the end, and more than any integer of the file holds."""
+        log.append("s", events(b"x"))
+        for position in (0, -1, -(2**80), 2, 2**32, 2**63 - 1, 2**63, 2**64, 2**80):
+            assert log.event_at(position) is None
+        assert list(log.read("s", 2**80)) == list(log.read_all(2**80)) == []
+        assert sum(1 for _ in log.read("s", 0, 2**80)) == sum(1 for _ in log.read_all(0, None, 2**80)) == 1
 
     def test_an_event_is_found_at_its_position(self, log: EventLog) -> None:
         """Compare each with the one that `read_all` gives."""

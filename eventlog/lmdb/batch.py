@@ -6,11 +6,13 @@ is durable; `Memory.adopt` then takes it over, so a failed transaction leaves no
 
 from __future__ import annotations
 
+import logging
+import struct
 from typing import Any, Final
 
 import lmdb
 
-from eventlog.admission import KnownKey, Prepared, decide, note_in_chain
+from eventlog.admission import KnownKey, Prepared, decide, note_in_chain, undo_in_chain
 from eventlog.errors import BadRecord, EventLogError, TooLarge
 from eventlog.lmdb.layout import (
     STREAMS_MAX,
@@ -39,9 +41,11 @@ from eventlog.record import (
     seal,
     unseal,
 )
-from eventlog.types import Appended
+from eventlog.types import Appended, Chain
 
 STREAMS_REMEMBERED_MAX: Final = 65536
+
+logger: Final = logging.getLogger("eventlog")
 
 
 class Memory:
@@ -88,6 +92,8 @@ class Batch:
         self._key_rows: dict[bytes, bytes] = {}
         self._known: dict[tuple[int, bytes], KnownKey] = {}
         self._snapshots: dict[bytes, bytes] = {}
+        self._chains: list[Chain] = []
+        """Those that were broken here."""
 
     def admit(self, item: Prepared) -> Appended | EventLogError:
         """Decide one append and stage its rows. An error is an answer: it belongs to this append alone."""
@@ -98,12 +104,28 @@ class Batch:
             outcome = self._stage(item, number, version) if answer is None else answer
         except EventLogError as error:
             outcome = error
-        note_in_chain(item, outcome)
+        chain = item.chain
+        if chain is not None:
+            whole = chain.cause is None
+            note_in_chain(item, outcome)
+            if whole and chain.cause is not None:
+                self._chains.append(chain)
         return outcome
 
+    def forget(self) -> None:
+        """The appends are to be decided again, in another transaction: nothing that was decided here holds."""
+        for chain in self._chains:
+            undo_in_chain(chain)
+        self._chains.clear()
+
     def put_checkpoint(self, name: bytes, position: int) -> None:
-        """Let a checkpoint ride along."""
-        self._txn.put(name, seal(name, pack_checkpoint(position)), db=self._tables.checkpoints)
+        """Let a checkpoint ride along. One that cannot be packed is dropped, or nothing would be written any more."""
+        try:
+            packed = pack_checkpoint(position)
+        except struct.error:
+            logger.exception("a checkpoint was dropped that cannot be stored: %r of %r", position, name)
+            return
+        self._txn.put(name, seal(name, packed), db=self._tables.checkpoints)
         self.changed = True
 
     def put_rows(self) -> None:

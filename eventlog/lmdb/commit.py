@@ -4,10 +4,11 @@ Callers put tickets into a queue. The committer takes what is there without wait
 time (at most a quarter of what a flush took lately: nothing for a single caller, half again the rate for eight),
 decides and writes them as one transaction, and answers each after the flush, in order.
 
-A transaction that fails is absent as a whole. A full disk or map is tried again one append at a time, so that a large
-batch does not fail its small neighbours. After any other failed commit the engine may begin nothing any more, and
-nobody knows what reached the disk: the file is closed and opened again, the end is looked at, and a fence is committed
-on top, so that what was absent cannot appear later; only then the callers are answered.
+A transaction that fails is absent as a whole. After a full disk or map, or an error that nobody knows, its appends are
+tried again one at a time, so that a large batch, or a bad one, does not fail its neighbours. After any other failed
+commit the engine may begin nothing any more, and nobody knows what reached the disk: the file is closed and opened
+again, the end is looked at, and a fence is committed on top, so that what was absent cannot appear later; only then the
+callers are answered.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def abort_write(environment: Environment, txn: lmdb.Transaction[Any]) -> None:
 def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[Header, Memory]:
     """Open the file, or make it if there is an id for a new log.
 
-    Raises what `Environment.open` raises, `NewerFormat`, and `DamagedLog` for a file without a header.
+    Raises what `Environment.open` raises, `DiskFull`, `NewerFormat`, and `DamagedLog` for a file without a header.
     """
     environment.open()
     txn = begin_write(environment)
@@ -81,9 +82,11 @@ def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[
         header = read_header(txn, tables, str(environment.path), new_log_id)
         memory = Memory(txn, tables)
         commit_write(txn)
-    except BaseException:
+    except BaseException as error:
         abort_write(environment, txn)
         environment.close()
+        if isinstance(error, lmdb.Error) and is_disk_full(error, environment.path):
+            raise DiskFull(path=str(environment.path)) from error
         raise
     environment.adopt(tables)
     return header, memory
@@ -215,6 +218,8 @@ class Committer:
                     logger.exception("the committer failed in a way that it does not know")
                     unknown = OutcomeUnknown(reason="an error inside the committer")
                     self._answer(tickets, [ticket.outcome or unknown for ticket in tickets])
+                    for signal in signals:
+                        signal.set()
         finally:
             self._stopped()
 
@@ -285,6 +290,7 @@ class Committer:
         """Write and answer. Whatever happens, each ticket is answered once and checkpoints are not lost."""
         checkpoints = self._checkpoints.take()
         txn: lmdb.Transaction[Any] | None = None
+        batch: Batch | None = None
         try:
             if self._broken:
                 self._reopen()
@@ -302,7 +308,7 @@ class Committer:
             if txn is not None:
                 abort_write(self._environment, txn)
             self._checkpoints.give_back(checkpoints)
-            self._failed(tickets, error)
+            self._failed(tickets, batch, error, common=txn is None)
             return
         started = time.perf_counter()
         try:
@@ -340,22 +346,31 @@ class Committer:
             call(bell, self.head)
 
     # --- failures -----------------------------------------------------------------------------------------------------
-    def _failed(self, tickets: list[Ticket], error: Exception) -> None:
-        """Nothing was committed: it was not tried, or the disk was full before the end of the log was touched."""
+    def _failed(self, tickets: list[Ticket], batch: Batch | None, error: Exception, *, common: bool) -> None:
+        """Nothing was committed: it was not tried, or the disk was full before the end of the log was touched.
+
+        Several appends are tried again one at a time where one of them may be the reason: a full disk, or an error that
+        nobody knows. A `common` error came before any of them was looked at.
+        """
         full = self._full(error) is not None
-        if full and len(tickets) > 1:
+        engine = isinstance(error, lmdb.Error | BadRecord)
+        if len(tickets) > 1 and not common and (full or not engine):
+            if not full:
+                logger.error("a write transaction failed; its appends are tried one at a time", exc_info=error)
+            if batch is not None:
+                batch.forget()
             for ticket in tickets:
                 self._write([ticket])
             return
         if not full:
-            self._broken = isinstance(error, lmdb.Error | BadRecord)
+            self._broken = self._broken or engine
             logger.error("a write transaction failed", exc_info=error)
         self._answer(tickets, [self._absent(error) for _ in tickets])
 
     def _failed_commit(self, tickets: list[Ticket], outcomes: list[Outcome], batch: Batch, error: Exception) -> None:
         """A commit failed. A full disk is told before the end of the log is touched, unless the engine is stuck."""
         if self._full(error) is not None and not self._stuck():
-            self._failed(tickets, error)
+            self._failed(tickets, batch, error, common=False)
             return
         logger.error("a commit failed; the log is opened again", exc_info=error)
         try:
@@ -379,7 +394,7 @@ class Committer:
     def _full(self, error: Exception) -> EventLogError | None:
         if isinstance(error, lmdb.MapFullError):
             return MapFull(map_bytes=self._environment.map_size)
-        return DiskFull() if is_disk_full(error) else None
+        return DiskFull() if is_disk_full(error, self._environment.path) else None
 
     def _stuck(self) -> bool:
         """Whether the engine begins nothing any more: the sign of a failed write of its meta page."""

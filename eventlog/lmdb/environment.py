@@ -8,7 +8,9 @@ which two busy readers put off for ever.
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -39,10 +41,24 @@ MAP_BYTES_DEFAULT: Final = (
 )
 
 
-def is_disk_full(error: BaseException) -> bool:
-    """Whether an error of the engine or the system says that the device is full."""
+FREE_BYTES_FEW: Final = 1 << 20
+
+
+def is_disk_full(error: BaseException, path: Path) -> bool:
+    """Whether an error of the engine or the system says that the device of a path is full.
+
+    The engine says "input/output error" when the system wrote less than it was given. What that means is asked of the
+    file system: where there is hardly any space left, that is why.
+    """
+    if isinstance(error, lmdb.DiskError | DiskFull):
+        return True
     code = getattr(error, "code", None) or getattr(error, "errno", None)
-    return isinstance(error, lmdb.DiskError) or code in NO_SPACE
+    if code == errno.EIO:
+        try:
+            return shutil.disk_usage(path).free < FREE_BYTES_FEW
+        except OSError:
+            return False
+    return code in NO_SPACE
 
 
 class Environment:
@@ -104,7 +120,7 @@ class Environment:
         except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
             raise DamagedLog(path=str(data), reason=str(error)) from error
         except lmdb.Error as error:
-            if is_disk_full(error):
+            if is_disk_full(error, self.path):
                 raise DiskFull(path=str(data)) from error
             if getattr(error, "code", None) in NOT_PERMITTED:
                 raise PermissionDenied(path=str(self.path), reason="permission denied") from error

@@ -8,7 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, Self
 
-from eventlog.admission import check_checkpoint, check_key, check_range, check_stream, prepare
+from eventlog.admission import (
+    POSITION_MAX,
+    check_answering,
+    check_callable,
+    check_checkpoint,
+    check_integer,
+    check_key,
+    check_move,
+    check_on_bad,
+    check_prefix,
+    check_range,
+    check_stream,
+    check_timeout,
+    check_types,
+    prepare,
+)
 from eventlog.errors import InvalidArgument, LogClosed, OutcomeUnknown, ReadOnlyLog
 from eventlog.lmdb.commit import Committer
 from eventlog.lmdb.environment import MAP_BYTES_DEFAULT
@@ -47,6 +62,7 @@ def open_log(
     if mode not in ("durable", "relaxed"):
         raise InvalidArgument("mode is 'durable' or 'relaxed'", value=mode)
     size = MAP_BYTES_DEFAULT if map_size is None else map_size
+    check_integer(size, "a map's size")
     if size < MAP_BYTES_MIN:
         raise InvalidArgument(f"a map has at least {MAP_BYTES_MIN} bytes", value=size)
     return LmdbLog(acquire(path, Options(mode, readonly, size), clock or wall_clock, create=create), types)
@@ -89,6 +105,7 @@ class LmdbLog:
         committer = self._writer()
         if committer.is_this_thread():
             raise InvalidArgument("a callback must not wait for the thread that it runs on: use append_nowait")
+        timeout_s = check_timeout(timeout_s)
         ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
         waiter = ticket.with_waiter()
         deadline = time.monotonic() + timeout_s
@@ -117,6 +134,7 @@ class LmdbLog:
     ) -> Future[Appended]:
         """See `EventLog.append_nowait`."""
         committer = self._writer()
+        check_answering(chain, done)
         ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
         ticket.item.chain = chain
         future = ticket.with_future(done)
@@ -130,6 +148,7 @@ class LmdbLog:
         """See `EventLog.read`."""
         check_range(after, limit)
         check_stream(stream)
+        check_on_bad(on_bad)
         return self._open().reader.read(stream, after, limit, on_bad, backwards=backwards)
 
     def read_all(
@@ -137,11 +156,15 @@ class LmdbLog:
     ) -> Iterator[StoredEvent]:
         """See `EventLog.read_all`."""
         check_range(after, limit)
+        check_types(types)
+        check_on_bad(on_bad)
         return self._open().reader.read_all(after, types, limit, on_bad)
 
     def event_at(self, position: int) -> StoredEvent | None:
         """The event at a position, or None beyond the end. Raises `BadRecord`."""
-        return self._open().reader.event_at(position)
+        check_integer(position, "a position")
+        reader = self._open().reader
+        return reader.event_at(position) if 1 <= position <= POSITION_MAX else None
 
     def head(self) -> int:
         """Position of the last durable event; 0 for an empty log.
@@ -157,6 +180,7 @@ class LmdbLog:
 
     def streams(self, prefix: str = "") -> Iterator[str]:
         """Names of the streams that begin with `prefix`, in the order of their first event."""
+        check_prefix(prefix)
         return self._open().reader.streams(prefix)
 
     def find(self, stream: str, key: bytes) -> Found | None:
@@ -177,6 +201,7 @@ class LmdbLog:
     def set_checkpoint(self, name: str, expected: int, position: int) -> None:
         """Move a checkpoint by compare-and-set. Raises `CheckpointConflict`, `CheckpointBeyondHead`."""
         check_checkpoint(name)
+        check_move(expected, position)
         committer = self._writer()
         head = committer.head
         if position > head:
@@ -192,10 +217,13 @@ class LmdbLog:
     # --- waiting and the end ------------------------------------------------------------------------------------------
     def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:
         """Call `bell(head)` after each commit of events, on the committer's thread; returns the way to stop that."""
+        check_callable(bell, "a bell")
         return self._writer().subscribe(bell)
 
     def wait_for(self, position: int, timeout_s: float) -> bool:
         """Wait until the log has reached a position; False when the time is over. A reader of a foreign log polls."""
+        check_integer(position, "a position")
+        timeout_s = check_timeout(timeout_s)
         shared = self._open()
         if shared.committer is not None:
             return shared.committer.wait_for(position, timeout_s)
@@ -211,7 +239,7 @@ class LmdbLog:
 
         In the mode "relaxed" it makes what was acknowledged survive a loss of power. Raises `OutcomeUnknown`.
         """
-        self._writer().flush(timeout_s)
+        self._writer().flush(check_timeout(timeout_s))
 
     def stats(self) -> LogStats:
         """Figures of this log. A reader of a foreign log counts no appends."""
@@ -231,6 +259,7 @@ class LmdbLog:
 
     def close(self, timeout_s: float = 10.0) -> None:
         """Give this handle back; the last one writes what is queued and closes the file. Raises `CloseTimeout`."""
+        timeout_s = check_timeout(timeout_s)
         self._shared.environment.check_process()
         if not self._closed:
             self._closed = True

@@ -257,8 +257,6 @@ class Reader:
 
     def event_at(self, position: int) -> StoredEvent | None:
         """The event at a position, or None beyond the end. Raises `BadRecord`."""
-        if position < 1:
-            return None
         key = pack_position(position)
         with self._environment.reading() as (txn, tables):
             value = txn.get(key, db=tables.log)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ import pytest
 import eventlog
 from eventlog import (
     Appended,
+    Chain,
+    ChainBroken,
     CloseTimeout,
     CommitFailed,
     DiskFull,
@@ -27,8 +31,10 @@ from eventlog import (
     Overloaded,
     WrongExpectedVersion,
 )
+from eventlog.admission import Prepared
 from eventlog.lmdb import commit
-from eventlog.lmdb.environment import Environment
+from eventlog.lmdb.batch import Batch
+from eventlog.lmdb.environment import FREE_BYTES_FEW, Environment
 from tests.support.skips import NOT_ROOT
 from tests.unit.eventlog.conftest import events
 
@@ -289,6 +295,140 @@ def test_a_full_disk_fails_whole_batches_and_the_log_goes_on_when_there_is_space
         stored = list(log.read_all())
         assert [event.version for event in stored] == list(range(1, version + 101))
         assert all(event.payload == (b"y" if event.place else b"x" * 3000) for event in stored)
+
+
+def test_every_failure_on_a_full_disk_says_so(small_disk: Path) -> None:
+    """The engine says "input/output error" where the system wrote a part: appends of all sizes, alone and together."""
+    (small_disk / "ballast").write_bytes(bytes(2 << 20))
+    sizes = [10, 100, 1000, 5000, 20_000, 100_000, 400_000]
+    with eventlog.open(small_disk / "log") as log:
+        log.append("s", events(b"first"))
+        failures: list[BaseException] = []
+        for turn in range(400):
+            futures = [log.append_nowait(f"s{size}", events(bytes(size))) for size in sizes[: 1 + turn % len(sizes)]]
+            failures += [error for future in futures if (error := future.exception(WAIT_S)) is not None]
+        assert len(failures) > 100
+        assert {type(error) for error in failures} == {DiskFull}
+        assert [event.position for event in log.read_all()] == list(range(1, log.head() + 1))
+        (small_disk / "ballast").unlink()
+        for _ in range(50):
+            log.append("s", events(b"x" * 3000))
+        head = log.head()
+    with eventlog.open(small_disk / "log") as log:
+        assert sum(1 for _ in log.read_all()) == log.head() == head
+
+
+def test_a_new_log_on_a_full_disk_is_refused_as_such(
+    tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=0))
+        faults.plans = [("absent", broken())]
+        with pytest.raises(DiskFull):
+            eventlog.open(tmp_path / "log")
+    with eventlog.open(tmp_path / "log") as log:
+        assert log.append("s", events(b"x")).first_position == 1
+
+
+def test_an_input_output_error_is_a_full_disk_where_hardly_any_space_is_left(
+    log: LmdbLog, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [0, FREE_BYTES_FEW - 1, FREE_BYTES_FEW]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=free[0]))
+    for expected in (DiskFull, DiskFull, CommitFailed):
+        faults.plans = [("absent", broken())]
+        with pytest.raises(expected):
+            log.append("s", events(b"x"))
+        free.pop(0)
+    free[:] = [0]
+    answers = chain(log, faults)
+    assert all(isinstance(answer, Appended) for answer in answers)
+    faults.plans = [("right", None), ("absent", broken())]
+    hold(log, faults)
+    futures = [log.append_nowait("t", events(b"x")) for _ in range(3)]
+    faults.held.set()
+    assert [future.result(WAIT_S).stream_version for future in futures] == [1, 2, 3]
+
+
+# --- an error that nobody knows ---------------------------------------------------------------------------------------
+@pytest.fixture
+def bad_admission(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every batch of the stream "bad" raises in the middle of being staged."""
+    stage = Batch._stage
+
+    def raising(batch: Batch, item: Prepared, number: int, version: int) -> Appended:
+        outcome = stage(batch, item, number, version)
+        if item.stream == "bad":
+            raise ZeroDivisionError("a bug")
+        return outcome
+
+    monkeypatch.setattr(Batch, "_stage", raising)
+
+
+@pytest.mark.usefixtures("bad_admission")
+def test_an_append_that_raises_fails_nobody_who_shares_its_transaction(tmp_path: Path) -> None:
+    """Eight threads append, one of them always to the stream that raises."""
+    streams = ["bad", *(f"good-{number}" for number in range(7))]
+    outcomes: dict[str, list[object]] = {stream: [] for stream in streams}
+
+    def write(log: LmdbLog, stream: str) -> None:
+        for turn in range(50):
+            try:
+                outcomes[stream].append(log.append(stream, events(b"x"), key=b"%d" % turn, expect="any"))
+            except eventlog.EventLogError as error:
+                outcomes[stream].append(error)
+
+    with eventlog.open(tmp_path / "log") as log:
+        threads = [threading.Thread(target=write, args=(log, stream)) for stream in streams]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(WAIT_S)
+        assert log.head() == 7 * 50
+        assert "bad" not in list(log.streams())
+    for stream in streams[1:]:
+        assert [isinstance(outcome, Appended) for outcome in outcomes[stream]] == [True] * 50
+    assert len(outcomes["bad"]) == 50
+    for outcome in outcomes["bad"]:
+        assert isinstance(outcome, CommitFailed)
+        assert "a bug" in outcome.fields["reason"]
+
+
+@pytest.mark.usefixtures("bad_admission")
+def test_what_is_decided_again_is_decided_from_the_beginning(log: LmdbLog, faults: Faults) -> None:
+    """A known key breaks its chain in the transaction that fails: the second answer is the one of a known key again."""
+    log.append("s", events(b"1"), key=b"k")
+    hold(log, faults)
+    known, follows = Chain(), Chain()
+    answers: list[Any] = []
+    log.append_nowait("s", events(b"1"), key=b"k", chain=known, done=answers.append)
+    log.append_nowait("s", events(b"2"), expect=1, chain=known, done=answers.append)
+    log.append_nowait("bad", events(b"x"), done=answers.append)
+    for step in range(2):
+        log.append_nowait("t", events(b"x"), expect=step, chain=follows, done=answers.append)
+    faults.held.set()
+    log.flush()
+    kinds = [type(answer) for answer in answers]
+    assert kinds == [Appended, ChainBroken, CommitFailed, Appended, Appended]
+    assert answers[0].known
+    assert follows.cause is None
+    assert [event.stream for event in log.read_all()] == ["s", "held", "t", "t"]
+
+
+def test_a_checkpoint_that_cannot_be_stored_is_dropped_with_a_line_in_the_log(
+    log: LmdbLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.append("s", events(b"1"))
+    log.set_checkpoint("right", 0, 1)
+    monkeypatch.setattr("eventlog.lmdb.checkpoints.compare_checkpoint", lambda *_: None)
+    log.set_checkpoint("wrong", 0, -1)
+    log.flush()
+    assert len([record for record in caplog.records if "a checkpoint was dropped" in record.message]) == 1
+    for number in range(2, 4):
+        assert log.append("s", events(b"x")).first_position == number
+    log.flush()
+    assert len(caplog.records) == 1
+    assert (log._shared.checkpoints.stored("right"), log._shared.checkpoints.stored("wrong")) == (1, 0)
 
 
 # --- too much ---------------------------------------------------------------------------------------------------------

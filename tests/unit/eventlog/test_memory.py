@@ -8,6 +8,7 @@ import pytest
 
 from eventlog import (
     Appended,
+    CommitFailed,
     DiskFull,
     Follower,
     LogClosed,
@@ -125,3 +126,15 @@ def test_waiting_for_a_disk_that_nobody_commits_ends_with_its_deadline(disk: Mem
         disk.flush(timeout_s=0)
     assert disk.commit() == 1
     disk.flush(timeout_s=0)
+
+
+def test_a_clock_that_raises_fails_appends_and_not_the_log() -> None:
+    readings: list[Any] = [1, None, 2]
+    log = MemoryLog(clock=lambda: readings.pop(0))
+    log.append("s", events(b"1"))
+    with pytest.raises(CommitFailed):
+        log.append("s", events(b"2"))
+    assert log.append("s", events(b"3")).first_position == 2
+    with pytest.raises(CommitFailed):
+        log.append("s", events(b"4"))
+    assert [event.payload for event in log.read("s")] == [b"1", b"3"]
