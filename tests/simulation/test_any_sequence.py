@@ -155,6 +155,7 @@ class Play:
 
     def do_restart(self, window: int) -> None:
         self.world.restart(window=window)
+        self.asks = [ask for ask in self.asks if ask.is_kept]  # others die with the process
 
     def do_look(self, thread: str) -> None:
         self.world.context("and now?", thread=thread)
