@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 import regex
 
@@ -21,56 +22,68 @@ _REMOVED = regex.compile(r"[\u202A-\u202E\u2066-\u2069\u200B\u2060\uFEFF\U000E00
 _KEEPS_JOINER = r"[\p{L}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}]"
 _STRAY_JOINER = regex.compile(rf"(?<!{_KEEPS_JOINER})[\u200C\u200D]|[\u200C\u200D](?!{_KEEPS_JOINER})")
 
-_LOOK_ALIKES = str.maketrans(
-    "аеорсухіјѕӏԁԛԝһкмтвнАЕОРСУХІЈЅКМТВНΑΒΕΖΗΙΚΜΝΟΡΤΥΧοναρτυι‹›〈〉⟨⟩《》«»≪≫＿‐‑‒–—―−",
-    "aeopcyxijslqqwhkmtbhAEOPCYXIJSKMTBHABEZHIKMNOPTYXovaptui<><><><><><>_-------",
+_LATIN = (
+    "aаαɑᴀɐаꭺⲁ bвʙƅ cсϲᴄƈɕꮯⲥ dԁᴅɗɖđꭰ eеєҽεɛᴇəɘǝꭼ℮ fƒꜰꞙϝք gɡɢցᶃ "
+    "hһнհʜħ iіιɩɪıɨⲓꭵ jјϳյᴊ kкκᴋⲕ lӏʟłɫɭǀɬ mмᴍʍɱⲙꮇ nпոռɴηɲŋⲛ oоοσօᴏøⲟჿө "
+    "pрρᴘⲣ qԛզ rгʀɾɼꭇꭈᴦᴙɍꭱ sѕꜱʂꮪꞩ tтτᴛʈƭŧⲧ uυսᴜʋʉ vνѵᴠⱱ wԝѡωᴡɯաꮃ xхχ yуүγʏყɣ zᴢʐƶ "
+    "AАΑᎪꓮⲀ BВΒᏴꓐ CСϹᏟꓚⲤ DᎠꓓĐ EЕΕᎬꓰ FϜꓝꞘ GԌᏀꓖ HНΗᎻꓧⲎ IІΙꓲӀⲒ JЈᎫꓙͿ KКΚᏦꓗ "
+    "LᏞꓡŁⳐ MМΜᎷꓟⲘ NΝꓠⲚ OОΟՕꓳØⲞ PРΡᏢꓑⲢ QԚ RᎡᏒꓣƦ SЅՏᏚꓢ TТΤᎢꓔⲦŦ UՍꓴ VѴᏙꓦ WԜᎳꓪ "
+    "XХΧꓫ YУΥҮꓬ ZΖᏃꓜ <‹〈⟨《«≪ >›〉⟩》»≫ _＿ -‐‑‒–—―− "
 )
+"""Each ASCII letter or sign and, behind it, what is read as it: of other scripts, small capitals, turned or crossed."""
+_OUTLINED = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_RAISED = "абвгдежзиклмопрстуфхцчшыэюꚉәіјөүӏабвгдежзиклопсуфхцчшъыґіѕџҫꙑұ"
+_LOOK_ALIKES = {ord(like): group[0] for group in _LATIN.split() for like in group[1:]}
+_NEWER = {0x1CCD6 + n: char for n, char in enumerate(_OUTLINED)} | {0x1E030 + n: char for n, char in enumerate(_RAISED)}
+"""Compatibility forms that the Unicode tables of the oldest Python do not know: all fold alike everywhere."""
 
 
 _BREAKS = "\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029"
-_LINE_HEAD = rf"(?:^|(?<=[{_BREAKS}]))"
-_DECORATION = r"[ \t>#*_\-+=~|\[\](){}<\"'`“”‘’:.\\/]{0,16}"
+_DECORATION = rf"(?:[^\p{{L}}{_BREAKS}]|(?:[a-z]|[ivx]{{1,6}}+)[.)])*+"
+"""What may stand before the first word of a line: signs, numbers, the letter of a list."""
 
 
 def _letters(word: str) -> str:
-    return r"[ \t]{0,3}".join(word)
+    return r"[ \t]*+".join(word)
 
 
-_ANY_BLANK = r"[\s_\-.]{0,9}"
-_SOME_BLANK = r"[\s_\-.]{1,9}"
+_ANY_BLANK = r"[\s_\-.]*+"
+_SOME_BLANK = r"[\s_\-.]++"
 _TAG = re.compile(
-    rf"(?P<open><[\s/\\]{{0,9}})?{_letters('conversation')}(?P<first>{_ANY_BLANK}){_letters('so')}"
+    rf"(?P<open><[\s/\\]*+)?{_letters('conversation')}(?P<first>{_ANY_BLANK}){_letters('so')}"
     rf"(?P<second>{_ANY_BLANK}){_letters('far')}",
     re.IGNORECASE,
 )
-_SHOUTED = re.compile(
-    rf"(?<![^\W_])(?:{_letters('LOCAL')}(?P<local>{_ANY_BLANK}){_letters('CONTEXT')}"
-    rf"|{_letters('USER')}(?P<user>{_ANY_BLANK}){_letters('REQUEST')})(?![^\W_])"
-)
-_HEADING_LINE = re.compile(
-    rf"{_LINE_HEAD}{_DECORATION}(?:{_letters('local')}(?P<local>{_SOME_BLANK}){_letters('context')}"
-    rf"|{_letters('user')}(?P<user>{_SOME_BLANK}){_letters('request')})"
-    rf"[ \t*_#=\-\])}}>\"'`]{{0,9}}(?:[:{_BREAKS}]|\Z)",
-    re.IGNORECASE,
+_SHOUTED = regex.compile(
+    rf"(?<![\p{{L}}\p{{N}}])(?:{_letters('LOCAL')}(?P<local>{_ANY_BLANK}){_letters('CONTEXT')}"
+    rf"|{_letters('USER')}(?P<user>{_ANY_BLANK}){_letters('REQUEST')})(?![\p{{L}}\p{{N}}])"
 )
 _TAG_SQUEEZED = "conversationsofar"
 _HEADINGS_SQUEEZED = ("localcontext", "userrequest")
 _BREAK = re.compile(f"[{_BREAKS}]")
-_ROLE = re.compile(
-    _DECORATION + r"(?:(?:system|developer|user|human|assistant|ai|model|tool|function|instructions?)"
-    r"(?:[ \t](?:prompt|message|instructions?))?[ \t*_\])}>\"'`]{0,6}:"
-    r"|\#{1,6}[ \t]{0,3}(?:new[ \t])?(?:instructions?|response|input|system|user|assistant|human)\b"
-    r"|[\[<(][ \t]{0,3}/?[ \t]{0,3}(?:system|developer|user|human|assistant|instructions?)[ \t]{0,3}[\])>])",
+_LINE_HEAD = regex.compile(_DECORATION, regex.IGNORECASE)
+_HEADING_LINE = re.compile(
+    rf"(?:{_letters('local')}(?P<local>{_SOME_BLANK}){_letters('context')}"
+    rf"|{_letters('user')}(?P<user>{_SOME_BLANK}){_letters('request')})"
+    rf"[ \t*_#=\-\])}}>\"'`]*+(?:[:{_BREAKS}]|\Z)",
     re.IGNORECASE,
 )
-_OUR_LINE = re.compile(
-    _DECORATION + r"(?:not[ \t]{1,9}yet[ \t]{1,9}summari[sz]ed|left[ \t]{1,9}out[ \t]{1,9}for[ \t]{1,9}length)\b",
+_ROLE = re.compile(
+    r"(?:system|developer|user|human|assistant|ai|model|tool|function|instructions?)"
+    r"(?:[ \t]++(?:prompt|message|instructions?))?[ \t*_\])}>\"'`]*+:",
     re.IGNORECASE,
+)
+_HASHED = regex.compile(
+    r"(?:new[ \t]++)?(?:instructions?|response|input|system|user|assistant|human)(?![\p{L}\p{N}_])", regex.IGNORECASE
+)
+_BRACKETED = re.compile(r"(?:system|developer|user|human|assistant|instructions?)[ \t]*+[\])>]", re.IGNORECASE)
+_OUR_LINE = regex.compile(
+    r"(?:not[ \t]++yet[ \t]++summari[sz]ed|left[ \t]++out[ \t]++for[ \t]++length)(?![\p{L}\p{N}_])", regex.IGNORECASE
 )
 """Lines that the block itself may hold, a heading and a mark: nothing that is said may pass for one."""
 _TOKEN = re.compile(
-    r"<(?=[ \t]{0,3}\|)|<(?=<[ \t]{0,3}/?[ \t]{0,3}SYS[ \t]{0,3}>)|<(?=[ \t]{0,3}/?[ \t]{0,3}SYS[ \t]{0,3}>>)"
-    r"|\[(?=[ \t]{0,3}/?[ \t]{0,3}INST[ \t]{0,3}\])|<(?=[ \t]{0,3}(?:start|end)_of_turn[ \t]{0,3}>)",
+    r"<(?=[ \t]*+\|)|<(?=<[ \t]*+/?[ \t]*+SYS[ \t]*+>)|<(?=[ \t]*+/?[ \t]*+SYS[ \t]*+>>)"
+    r"|\[(?=[ \t]*+/?[ \t]*+INST[ \t]*+\])|<(?=[ \t]*+(?:start|end)_of_turn[ \t]*+>)",
     re.IGNORECASE,
 )
 
@@ -140,8 +153,8 @@ def _fold(char: str) -> str:
     """One character as it is compared: compatibility form, Latin look-alike, nothing if it is a mark or invisible."""
     if char.isascii():
         return char
-    folded = unicodedata.normalize("NFKD", char.translate(_LOOK_ALIKES)).translate(_LOOK_ALIKES)
-    return "".join(c for c in folded if unicodedata.category(c) not in {"Mn", "Me", "Cf"} and c not in _FILLERS)
+    folded = unicodedata.normalize("NFKD", char.translate(_NEWER).translate(_LOOK_ALIKES))
+    return _UNSEEN.sub("", folded.translate(_LOOK_ALIKES))
 
 
 class _Folds(dict[int, str]):
@@ -157,7 +170,8 @@ class _Folds(dict[int, str]):
 _FOLDS_MAX = 16_384
 _folds = _Folds()
 
-_FILLERS = "\u115f\u1160\u3164\uffa0\u2800\u00ad\u034f"
+_UNSEEN = regex.compile(r"[\p{Mn}\p{Me}\p{Cf}\u115f\u1160\u3164\uffa0\u2800]")
+"""Of the tables of `regex`, which are the same under every Python."""
 
 
 def _tag_edits(skeleton: _Skeleton) -> list[_Edit]:
@@ -174,14 +188,37 @@ def _tag_edits(skeleton: _Skeleton) -> list[_Edit]:
 
 def _heading_edits(skeleton: _Skeleton) -> list[_Edit]:
     """Our headings in capitals anywhere, and in any case where they are all of a line or stand before a colon."""
-    found = [*_SHOUTED.finditer(skeleton.text), *_HEADING_LINE.finditer(skeleton.text)]
+    text = skeleton.text
+    in_lines = (_HEADING_LINE.match(text, first) for _, first in _line_heads(text))
+    found = [*_SHOUTED.finditer(text), *filter(None, in_lines)]
     return [(*match.span("user" if match["local"] is None else "local"), DOT) for match in found]
+
+
+def _line_heads(text: str) -> Iterator[tuple[int, int]]:
+    """Of each line where it begins, and where its first word does, behind whatever decorates it."""
+    for head in (0, *(match.end() for match in _BREAK.finditer(text))):
+        decoration = _LINE_HEAD.match(text, head)
+        yield head, decoration.end() if decoration else head
 
 
 def _role_edits(skeleton: _Skeleton) -> list[_Edit]:
     text = skeleton.text
-    heads = [0, *(match.end() for match in _BREAK.finditer(text))]
-    return [(head, head, f"{DOT} ") for head in heads if _ROLE.match(text, head) or _OUR_LINE.match(text, head)]
+    return [
+        (head, head, f"{DOT} ")
+        for head, first in _line_heads(text)
+        if not text.startswith(f"{DOT} ", head) and _speaks_as_another(text, head, first)
+    ]
+
+
+def _speaks_as_another(text: str, head: int, first: int) -> bool:
+    """Whether the line says whose words follow, or is one that the block itself may hold."""
+    if _ROLE.match(text, first) or _OUR_LINE.match(text, first):
+        return True
+    decoration = text[head:first].rstrip(" \t/")
+    return bool(
+        (decoration.endswith("#") and _HASHED.match(text, first))
+        or (decoration.endswith(("[", "<", "(")) and _BRACKETED.match(text, first))
+    )
 
 
 def _token_edits(skeleton: _Skeleton) -> list[_Edit]:

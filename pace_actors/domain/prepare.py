@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from pace_actors.domain.cleaning import clean, tidy
@@ -129,11 +129,12 @@ def prepare_answer(  # noqa: PLR0913 - one argument for each thing that an answe
     raw, said, named = (repair(words)[0] for words in (given[: 2 * ANSWER_BYTES_MAX], detail[:4000], model[:4000]))
     (raw, said, named), masked = redact((raw, said, named), policy)
     raw = cut_to_bytes(raw, ANSWER_BYTES_MAX)
+    cleaned, more = _clean_of_secrets(raw, tidy if by == "extractive" else clean, policy, masked)
+    if more != masked:  # cleaning brought a secret together: what it was made of is not kept
+        raw, masked = cleaned, more
     if by == "extractive":  # made of what was said, also where that looks like a thought or an error
-        cleaned = tidy(raw)
         findings = Findings(blank=text is not None and not cleaned)
     else:
-        cleaned = clean(raw)
         findings = judge(cleaned) if text is not None else Findings()
     return AnswerArrived(
         at=at,
@@ -163,6 +164,26 @@ def prepare_answer(  # noqa: PLR0913 - one argument for each thing that an answe
         prepared=PREPARE_VERSION,
         splitter=SPLITTER,
     )
+
+
+def _clean_of_secrets(
+    raw: str, cleaning: Callable[[str], str], policy: RedactionPolicy, masked: tuple[Masked, ...]
+) -> tuple[str, tuple[Masked, ...]]:
+    """What is clean of a reply, without the secrets that only cleaning makes whole; all that was masked in it."""
+    cleaned = cleaning(raw)
+    for _ in range(_CLEANING_ROUNDS):
+        counts = {mask.kind: mask.count for mask in masked}
+        (kept,), more = redact((cleaned,), policy, found_before=sum(counts.values()))
+        if kept == cleaned:
+            break
+        for mask in more:
+            counts[mask.kind] = counts.get(mask.kind, 0) + mask.count
+        masked = tuple(Masked(kind, count) for kind, count in sorted(counts.items()))
+        cleaned = cut_to_bytes(cleaning(kept), ANSWER_BYTES_MAX)
+    return cleaned, masked
+
+
+_CLEANING_ROUNDS = 8
 
 
 def _checked_texts(user: object, assistant: object, channel: object, turn_id: object) -> list[str]:

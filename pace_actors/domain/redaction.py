@@ -6,8 +6,10 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Literal
+
+import regex
 
 from pace_actors.domain.secret_shapes import REDACTION_VERSION, Span, spans_across, spans_after, spans_in
 from pace_actors.domain.secret_values import made_up
@@ -27,25 +29,32 @@ _JOINED_MAX = 8
 _REST_CHARS_MIN = 8
 
 
-def redact(texts: Sequence[str], policy: RedactionPolicy) -> tuple[tuple[str, ...], tuple[Masked, ...]]:
+def redact(
+    texts: Sequence[str], policy: RedactionPolicy, *, found_before: int = 0
+) -> tuple[tuple[str, ...], tuple[Masked, ...]]:
     """The texts of one event without secrets, and how many secrets of each kind there were.
 
-    n counts the secrets of the event, whatever their kind; the same secret has the same n wherever it stands. What was
-    found in one text is also taken out of the others, and a key that is spread over texts that follow one another is
-    found. Redacting again changes nothing. Linear in the length of the texts.
+    n counts the secrets of the event, whatever their kind, from those `found_before` on; the same secret has the same n
+    wherever it stands. What was found in one text is also taken out of the others, and a key that is spread over texts
+    that follow one another is found. A text in which characters that nobody sees hide a secret loses them. Redacting
+    again changes nothing. Linear in the length of the texts.
 
     >>> redact(["my password is hunter2", "noted: hunter2"], "mask")
     (('my password is [redacted:password:1]', 'noted: [redacted:password:1]'), (Masked(kind='password', count=1),))
     """
     if policy == "off":
         return tuple(texts), ()
-    numbers: dict[str, tuple[int, str]] = {}
-    masked = tuple(texts)
+    numbers = _Numbers(found_before)
+    masked = _masked(tuple(texts), numbers)
     for _ in range(_ROUNDS_MAX):
-        spans = _found(masked, numbers)
-        if not any(spans):
+        seen = tuple(map(_seen, masked))
+        if seen == masked:
             break
-        masked = tuple(_with_marks(text, here) for text, here in zip(masked, spans, strict=True))
+        bare = _masked(seen, numbers)
+        if bare == seen:
+            break
+        unhidden = zip(masked, seen, bare, strict=True)
+        masked = _masked(tuple(old if new == plain else new for old, plain, new in unhidden), numbers)
     counts = Counter(kind for _, kind in numbers.values())
     if policy == "withhold":
         masked = tuple(
@@ -54,30 +63,64 @@ def redact(texts: Sequence[str], policy: RedactionPolicy) -> tuple[tuple[str, ..
     return masked, tuple(Masked(kind, count) for kind, count in sorted(counts.items()))
 
 
+class _Numbers(dict[str, tuple[int, str]]):
+    """Number and kind of each secret of the event."""
+
+    def __init__(self, found_before: int) -> None:
+        super().__init__()
+        self._found_before = found_before
+
+    def of(self, secret: str, kind: str) -> tuple[int, str]:
+        """What it got when it was first found, or the next number."""
+        return self.setdefault(secret, (self._found_before + len(self) + 1, kind))
+
+
+_UNSEEN = regex.compile(
+    r"[\p{Default_Ignorable_Code_Point}\p{Cf}\u2800\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]+",
+)
+_UNSEEN_ASCII = re.compile("[\x00-\x08\x0e-\x1b\x7f]+")
+"""Marks of direction, blanks of no width, tags, fillers, selectors, and control characters that end no line."""
+
+
+def _seen(text: str) -> str:
+    """The text as a reader sees it."""
+    return (_UNSEEN_ASCII if text.isascii() else _UNSEEN).sub("", text)
+
+
+def _masked(texts: tuple[str, ...], numbers: _Numbers) -> tuple[str, ...]:
+    """The texts with a mark for each secret in them."""
+    for _ in range(_ROUNDS_MAX):
+        spans = _found(texts, numbers)
+        if not any(spans):
+            break
+        texts = tuple(_with_marks(text, here) for text, here in zip(texts, spans, strict=True))
+    return texts
+
+
 _Marked = tuple[int, int, str]
 
 
-def _found(texts: Sequence[str], numbers: dict[str, tuple[int, str]]) -> list[list[_Marked]]:
+def _found(texts: Sequence[str], numbers: _Numbers) -> list[list[_Marked]]:
     """What to replace in each text: from, to, by what. New secrets get the next number."""
-    spans = [_clear_of_marks(text, spans_in(text)) for text in texts]
+    spans = [_around_marks(text, spans_in(text)) for text in texts]
     for place, (name, value) in enumerate(pairwise(texts), start=1):
-        spans[place] += _clear_of_marks(value, spans_after(name, value))
+        spans[place] += _around_marks(value, spans_after(name, value))
     for place, span in _across(texts, spans):
         spans[place].append(span)
     merged = [_merged(here) for here in spans]
     for text, here in zip(texts, merged, strict=True):
         for span in here:
-            numbers.setdefault(text[span.start : span.end], (len(numbers) + 1, span.kind))
+            numbers.of(text[span.start : span.end], span.kind)
     marked: list[list[_Marked]] = []
     for text, here in zip(texts, merged, strict=True):
-        repeats = _clear_of_marks(text, _repeats(text, numbers))
+        repeats = _around_marks(text, _repeats(text, numbers))
         whole = _merged([*here, *repeats])
         marked.append([(s.start, s.end, _mark(text[s.start : s.end], s.kind, numbers)) for s in whole])
     return marked
 
 
-def _mark(secret: str, kind: str, numbers: dict[str, tuple[int, str]]) -> str:
-    number, kind = numbers.setdefault(secret, (len(numbers) + 1, kind))
+def _mark(secret: str, kind: str, numbers: _Numbers) -> str:
+    number, kind = numbers.of(secret, kind)
     return f"[redacted:{kind}:{number}]"
 
 
@@ -87,7 +130,7 @@ def _across(texts: Sequence[str], within: Sequence[Sequence[Span]]) -> list[tupl
         return []
     starts = [0, *accumulate(map(len, texts))]
     whole = "".join(texts)
-    found = _clear_of_marks(whole, [*spans_across(whole), *_from_the_start_of_a_text(texts, starts)])
+    found = _around_marks(whole, [*spans_across(whole), *_from_the_start_of_a_text(texts, starts)])
     return [part for span in found for part in _parts(span, texts, starts, within)]
 
 
@@ -127,7 +170,7 @@ def _goes_on_as_a_key(text: str, end: int) -> bool:
     return len(rest) >= _REST_CHARS_MIN and made_up(rest)
 
 
-def _repeats(text: str, numbers: dict[str, tuple[int, str]]) -> Iterator[Span]:
+def _repeats(text: str, numbers: _Numbers) -> Iterator[Span]:
     """Where the secrets found elsewhere in the event stand again: as words of their own, not too short to be one."""
     for secret, (_, kind) in list(numbers.items())[:_REPEATS_MAX]:
         if len(secret) < 6 and not (len(secret) >= 4 and any(char.isdigit() for char in secret)):  # noqa: PLR2004
@@ -148,19 +191,29 @@ def _goes_on(left: str, right: str) -> bool:
     return len(both) == 2 and both.isascii() and both.isalnum()  # noqa: PLR2004 - both
 
 
-def _clear_of_marks(text: str, spans: Iterable[Span]) -> list[Span]:
-    """The spans that touch no mark set earlier."""
+def _around_marks(text: str, spans: Iterable[Span]) -> list[Span]:
+    """What the spans hold beside the marks set earlier, or written by the user; signs alone are left."""
     found = list(spans)
     if not found:
         return found
     marks = [match.span() for match in _MARK.finditer(text)]
-    starts = [start for start, _ in marks]
-    clear = []
-    for span in found:
-        before = bisect_right(starts, span.end - 1) - 1
-        if before < 0 or marks[before][1] <= span.start:
-            clear.append(span)
+    ends = [end for _, end in marks]
+    clear: list[Span] = []
+    for span in _merged(found) if marks else found:  # merged, so that each mark is looked at once
+        at = span.start
+        cut = False
+        for start, end in islice(marks, bisect_right(ends, span.start), None):
+            if start >= span.end:
+                break
+            clear += _with_words(text, Span(at, start, span.kind))
+            at, cut = end, True
+        rest = Span(at, span.end, span.kind)
+        clear += _with_words(text, rest) if cut else [rest]
     return clear
+
+
+def _with_words(text: str, part: Span) -> list[Span]:
+    return [part] if any(char.isalnum() for char in text[part.start : part.end]) else []
 
 
 def _merged(spans: Sequence[Span]) -> list[Span]:

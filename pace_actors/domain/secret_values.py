@@ -73,11 +73,18 @@ _MEASURE = re.compile(
 )
 _SIGNS = frozenset("!@#$^*?~+=&%_")
 _ENDING = ".,;:)]}»”’"
+_MARK = re.compile(r"\[redacted:[a-z_]{1,20}:\d{1,9}\]?|\[withheld:\d{1,12}(?: characters\]?)?")
+"""A mark, or as much of it as a pattern took."""
 
 
 def core_of(value: str, *, quoted: bool) -> str:
     """The value without the punctuation of the sentence around it. `!` and `?` may be its own."""
     return value if quoted else value.rstrip(_ENDING)
+
+
+def _own(match: re.Match[str], *, quoted: bool) -> str:
+    """The value to be judged: without the marks that may stand in it, also ones that the user wrote."""
+    return core_of(_MARK.sub("", match["secret"]), quoted=quoted)
 
 
 def made_up(core: str) -> bool:
@@ -101,7 +108,7 @@ def _no_value(core: str) -> bool:
 def assigned(match: re.Match[str]) -> bool:
     """`password = hunter2` in code, settings and JSON; not a type, a call, a variable, or a word of prose."""
     quoted = bool(match["quote"])
-    core = core_of(match["secret"], quoted=quoted)
+    core = _own(match, quoted=quoted)
     if _no_value(core) or re.match(r"[$%&]?[{(<\[]|&\w+[.;]", core):
         return False
     word = match["word"].lower()
@@ -122,13 +129,13 @@ def assigned(match: re.Match[str]) -> bool:
     if made_up(core):
         return True
     tight = "=" in match["link"] and not re.search(r"\s", match["link"])
-    alone = word.startswith("p") and _ends_here(match, core) and not _GOES_ON.match(core)
+    alone = word.startswith("p") and _ends_here(match) and not _GOES_ON.match(core)
     return (tight or alone) and len(core) >= _TIGHT_CHARS_MIN and core.isalpha() and not core.endswith(_VERBAL)
 
 
-def _ends_here(match: re.Match[str], core: str) -> bool:
+def _ends_here(match: re.Match[str]) -> bool:
     """Whether nothing but punctuation follows the value on its line, or a new clause begins."""
-    end = match.start("secret") + len(core)
+    end = match.start("secret") + len(core_of(match["secret"], quoted=bool(match["quote"])))
     rest = match.string[end : end + 40].split("\n")[0]
     return rest[:1] in {".", ";", ","} or not rest.strip(_ENDING + "!? \t'\"")
 
@@ -140,14 +147,14 @@ def _random(core: str) -> bool:
 
 def optioned(match: re.Match[str]) -> bool:
     """`--password hunter2` on a command line."""
-    core = core_of(match["secret"], quoted=bool(match["quote"]))
+    core = _own(match, quoted=bool(match["quote"]))
     return not _no_value(core) and not _REFERENCE.search(core) and made_up(core)
 
 
 def login(match: re.Match[str]) -> bool:
     """`scheme://user:password@host`, `curl -u user:password`; a manual's `user:password` is left."""
-    core = match["secret"]
-    return not (_NO_VALUE.match(core) or re.search(r"your|<|\{|\$|\[redacted", core, re.IGNORECASE))
+    core = _MARK.sub("", match["secret"])
+    return bool(core) and not (_NO_VALUE.match(core) or re.search(r"your|<|\{|\$", core, re.IGNORECASE))
 
 
 # --- what is said -----------------------------------------------------------------------------------------------------
@@ -171,16 +178,16 @@ _VERBAL = ("ed", "ing", "able", "ible", "ly")
 
 def said(match: re.Match[str]) -> bool:
     """`my password is X`: a quoted X, an X that looks made up, or a last word that is no ordinary way to go on."""
-    core = core_of(match["secret"], quoted=bool(match["quote"]))
+    core = _own(match, quoted=bool(match["quote"]))
     if _no_value(core) or _GOES_ON.match(core):
         return False
     if match["quote"] or core.isdigit() or made_up(core):
         return True
     word = core.rstrip("!?")
-    return _ends_here(match, core) and bool(match["whose"]) and word.isalpha() and not word.lower().endswith(_VERBAL)
+    return _ends_here(match) and bool(match["whose"]) and word.isalpha() and not word.lower().endswith(_VERBAL)
 
 
 def said_plainly(match: re.Match[str]) -> bool:
     """As `said`, in a language whose ways to go on we do not know: quoted or made up."""
-    core = core_of(match["secret"], quoted=bool(match["quote"]))
+    core = _own(match, quoted=bool(match["quote"]))
     return not _no_value(core) and (bool(match["quote"]) or made_up(core))

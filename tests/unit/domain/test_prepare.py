@@ -297,6 +297,33 @@ def test_an_answer_is_capped_at_64_kilobytes_between_two_characters() -> None:
     assert set(heard.text) == {"é"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"summary":"The user has the key \\u0073k-proj-Ab12Cd34Ef56Gh78Ij90Kl12."}',
+        "The user has the key sk-proj-Ab<|x|>12Cd34Ef56Gh78Ij90Kl12.",
+        "The user has the key sk-proj-Ab<think>hm</think>12Cd34Ef56Gh78Ij90Kl12.",
+        "```\nThe user has the key sk-proj-Ab<think>h\u200bm</think>\u200b12Cd34Ef56Gh78Ij90Kl12.\n```",
+    ],
+)
+def test_a_secret_that_cleaning_brings_together_leaves_both_texts(text: str) -> None:
+    heard = answer(text)
+    assert heard.text == "The user has the key [redacted:key:1]."
+    assert heard.cleaned is None
+    assert heard.cleaned_chars == len(heard.text)
+    assert heard.chars == len(text)
+    assert heard.masked == (Masked("key", 1),)
+    assert answer(text, policy="off").text == text
+
+
+def test_secrets_of_an_answer_are_counted_through_both_looks() -> None:
+    heard = answer("My key is sk-proj-Ab12Cd34Ef56Gh78Ij90Kl13 and sk-proj-Ab<|x|>12Cd34Ef56Gh78Ij90Kl12 is hers.")
+    assert heard.text == "My key is [redacted:key:1] and [redacted:key:2] is hers."
+    assert heard.masked == (Masked("key", 2),)
+    withheld = answer("My key is sk-proj-Ab<|x|>12Cd34Ef56Gh78Ij90Kl12.", policy="withhold")
+    assert withheld.text == "[withheld:43 characters]"
+
+
 def test_secrets_leave_an_answer_also_at_the_cap() -> None:
     heard = answer("a " * (ANSWER_BYTES_MAX // 2 - 8) + KEY + f" the key is {KEY}", detail=f"key {KEY}", model=KEY)
     assert KEY[:12] not in repr(heard)

@@ -205,7 +205,71 @@ def test_off_changes_nothing() -> None:
     assert redact(["my password is hunter2"], "off") == (("my password is hunter2",), ())
 
 
+HIDDEN = ["\u200b", "\u2060", "\ufeff", "\u202e", "\u00ad", "\u200d", "\ufe0f", "\u3164", "\U000e0041", "\x00"]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("try it: sk-proj-Ab12Cd|34Ef56Gh78Ij90Kl12", "try it: [redacted:key:1]"),
+        ("card 4111|1111 1111 1111, |thanks", "card [redacted:card:1], thanks"),
+        ("my pass|word is hunter2", "my password is [redacted:password:1]"),
+        ("s|k-proj-Ab12Cd34Ef56Gh78Ij90Kl12", "[redacted:key:1]"),
+    ],
+)
+def test_a_secret_is_seen_through_what_nobody_sees(text: str, masked: str, hidden: str) -> None:
+    once, counts = redact([text.replace("|", hidden), f"a{hidden}b"], "mask")
+    assert once == (masked, f"a{hidden}b"), "a text without a secret keeps them"
+    assert sum(count.count for count in counts) == 1
+    assert redact(once, "mask") == (once, ())
+
+
+def test_what_nobody_sees_may_also_part_a_secret_from_the_word_before_it() -> None:
+    once, _ = redact(["a\u200bsk-proj-Ab12Cd34Ef56Gh78Ij90Kl12 👩\u200d👧"], "mask")
+    assert once == ("a\u200b[redacted:key:1] 👩\u200d👧",)
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets"),
+    [
+        ("password: hunter2xyz[redacted:key:1]", ["hunter2xyz"]),
+        ("password: [redacted:key:1]hunter2xyz", ["hunter2xyz"]),
+        ("password: hunter2xyz[withheld:22 characters]", ["hunter2xyz"]),
+        ("mysql --password Sne3[redacted:key:1]sd8AZjq", ["Sne3", "sd8AZjq"]),
+        ("my password is hunt[redacted:key:1]er2", ["hunt", "er2"]),
+        ("https://u:hunt[redacted:a:1]er2@h", ["hunt", "er2"]),
+        ("https://[redacted:a:1]:hunter2xyz@h", ["hunter2xyz"]),
+        ("card[redacted:a:1]4111 1111 1111 1111[redacted:a:1]", ["4111 1111 1111 1111"]),
+        (PEM.replace("\n", "\n[redacted:a:1]\n"), [B64]),
+    ],
+)
+def test_a_mark_that_the_user_wrote_hides_no_neighbour(text: str, secrets: list[str]) -> None:
+    once, counts = redact([text], "mask")
+    assert not any(secret in once[0] for secret in secrets)
+    assert counts
+    assert redact(once, "mask") == (once, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["password: [redacted:key:1]!", "https://[redacted:key:1]@host/x", "my password is [redacted:password:1], thanks"],
+)
+def test_signs_beside_a_mark_are_no_secret(text: str) -> None:
+    assert redact([text], "mask") == ((text,), ())
+
+
+def test_numbers_go_on_from_those_found_before() -> None:
+    assert redact(["password=hunter2"], "mask", found_before=3)[0] == ("password=[redacted:password:4]",)
+
+
 PIECES = [
+    "\u200b",
+    "\u00ad",
+    "[redacted:key:1]",
+    "[withheld:22 characters]",
+    "k-proj-Ab12Cd34",
+    "Ef56Gh78Ij90",
     *" \n:='\"&,.!()@/-_0",
     "password",
     "my password is ",
@@ -277,6 +341,10 @@ ADVERSARIES = [
     "identified with '",
     "&amp;",
     "M" * 24 + ".",
+    "[redacted:key:1]",
+    "://a:b[redacted:key:1]@",
+    "pass\u200bword=a1b2 ",
+    "\u200b",
 ]
 
 
