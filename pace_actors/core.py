@@ -179,6 +179,7 @@ class Core:
 
     def resolve(self, future: Future[Any], answer: Answer) -> None:
         """End a future as an answer does, on a thread where what the caller has hung on it may take its time."""
+        self._resolver.watch(future)
         answer.then(lambda value, error: self._resolver.put((future, value, error)))
 
     def too_late(self) -> DeadlineExceeded:
@@ -281,12 +282,14 @@ class Core:
         deadline = time.monotonic() + timeout_s
         culprits = [culprit for engine in self.engines for culprit in engine.close(deadline)]
         self.host.close()
-        self._resolver.close()
         self._summariser.close()
         try:
             self.log.close(max(0.05, deadline - time.monotonic()))
         except EventLogError as error:
             culprits.append(f"log ({error.code})")
+        self._resolver.close(
+            OutcomeUnknown("closed before the outcome came; record again with the same id", turn_id="")
+        )
         if culprits:
             raise CloseTimeout(f"not ended in {timeout_s:g} s: {', '.join(culprits)}", culprits=tuple(culprits))
 

@@ -26,7 +26,7 @@ from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, Summary
 from pace_actors.models.extractive import ExtractiveSummariser
 from pace_actors.models.port import FoldReply, FoldTask, FoldTurn, ModelFailure, Summariser
 from pace_actors.runtime.port import Address, Reply, Timer
-from pace_actors.values import Failure, FoldBounds, RequestedBy, ThreadKey
+from pace_actors.values import Failure, FoldBounds, ThreadKey
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
@@ -340,11 +340,10 @@ def _fold(log: EventLog, job: _Job, summariser: Summariser, counter: TokenCounte
         task = fold_task(log, job.stream, request, job.last_version)
         reply = summariser.fold(task)
         told = msgspec.convert(msgspec.structs.asdict(reply), FoldReply, strict=True)
-        by: RequestedBy = "extractive" if isinstance(summariser, ExtractiveSummariser) else "model"
         return m.DeliverAnswer(
             request=request,
             text=told.text,
-            by=by,
+            by=told.by,
             model=told.model,
             finish=told.finish,
             input_chars=told.input_chars or task.input_chars,

@@ -52,7 +52,7 @@ class ExtractiveSummariser:
 
     def fold(self, task: FoldTask) -> FoldReply:
         """At most `task.sentences` sentences in `task.chars` characters. Never empty, never raises."""
-        return FoldReply(text=_fold(task), model=NAME, finish="stop", input_chars=task.input_chars)
+        return FoldReply(by="extractive", text=_fold(task), model=NAME, finish="stop", input_chars=task.input_chars)
 
     def patience_s(self, asked_s: float) -> float:
         """No longer than asked: nothing is waited for."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from pace_actors.values import Failure, Finish
+from pace_actors.values import Failure, Finish, RequestedBy
 
 
 class FoldTurn(msgspec.Struct, frozen=True):
@@ -46,6 +46,8 @@ class FoldReply(msgspec.Struct, frozen=True):
     finish: Finish = "stop"
     input_chars: int = 0
     """Characters of base and turns that the model was really given."""
+    by: RequestedBy = "model"
+    """`extractive` for words that were picked from the task and not written: they are not judged as a model's."""
 
 
 class ModelFailure(Exception):
