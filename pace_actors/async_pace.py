@@ -19,6 +19,7 @@ from eventlog import EventLog
 from pace_actors import messages as m
 from pace_actors.core import LATE, Core
 from pace_actors.domain.context import Context
+from pace_actors.errors import PaceClosed
 from pace_actors.pace import Pace, Stats
 from pace_actors.runtime.port import Answer
 from pace_actors.settings import ThreadSettings
@@ -33,12 +34,15 @@ class Wakeups:
         self._loop = loop
         self._lock = threading.Lock()
         self._arrived: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+        self._open: set[asyncio.Future[Any]] = set()
         self.rung = 0
         """How often the loop was woken."""
 
     def future_of(self, answer: Answer) -> asyncio.Future[Any]:
         """A future of this loop that ends as the answer does."""
         future = self._loop.create_future()
+        with self._lock:
+            self._open.add(future)
         answer.then(lambda value, error: self._arrive(future, value, error))
         return future
 
@@ -55,9 +59,17 @@ class Wakeups:
             with self._lock:
                 self._arrived.clear()
 
+    def end_all(self, error: BaseException) -> None:
+        """End every future that has no answer yet; nobody answers any more."""
+        with self._lock:
+            left = list(self._open)
+        for future in left:
+            self._arrive(future, None, error)
+
     def _hand_over(self) -> None:
         with self._lock:
             arrived, self._arrived = self._arrived, []
+            self._open.difference_update(future for future, _, _ in arrived)
         for future, value, error in arrived:
             if future.done():
                 continue  # cancelled
@@ -114,7 +126,20 @@ class AsyncPace:
 
     async def close(self, timeout: float = 10.0) -> None:  # noqa: ASYNC109 - the same word as in Pace
         """As `Pace.close`."""
-        await asyncio.to_thread(self._pace.close, timeout)
+        core = self.core_or_none()
+        try:
+            await asyncio.to_thread(self._pace.close, timeout)
+        finally:
+            if core is not None and core.is_closed:  # of several openings the last one closes
+                for wakeups in list(self._wakeups.values()):
+                    wakeups.end_all(core.unknown())
+
+    def core_or_none(self) -> Core | None:
+        """What the faces share, while it is open."""
+        try:
+            return self._pace.core
+        except PaceClosed:
+            return None
 
     async def __aenter__(self) -> Self:
         return self

@@ -134,6 +134,11 @@ class Core:
                 self._passing = Engine(MemoryLog(REGISTRY), self.host, self._summariser, self.options)
             return self._passing
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
     def check_open(self) -> None:
         """Raise `PaceClosed` once `close` was called, and `OpenedInAnotherProcess` in a forked child."""
         if self._closed:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pace_actors import ThreadSettings
+from pace_actors import PaceError, Recorded, ThreadSettings
 from pace_actors.async_pace import AsyncPace, Wakeups
-from pace_actors.errors import InvalidInput, InvalidSetting, PaceClosed, TurnConflict
+from pace_actors.errors import CloseTimeout, InvalidInput, InvalidSetting, PaceClosed, TurnConflict
 from pace_actors.pace import Pace
 from pace_actors.runtime.promise import Promise
 
@@ -124,3 +125,16 @@ def test_answers_for_a_closed_loop_are_dropped() -> None:
     promise.give(1)
     assert not future.done()
     assert wakeups.rung == 1
+
+
+def test_after_a_close_without_time_no_future_of_a_loop_is_without_an_end(tmp_path: Path) -> None:
+    async def talk() -> list[Any]:
+        pace = await AsyncPace.open(tmp_path / "a.pace")
+        futures = [pace.thread(f"t{number % 5}").record_nowait(f"turn {number}") for number in range(300)]
+        with contextlib.suppress(CloseTimeout):
+            await pace.close(0)
+        return await asyncio.wait_for(asyncio.gather(*futures, return_exceptions=True), 30)
+
+    ended = asyncio.run(talk())
+    assert len(ended) == 300
+    assert all(isinstance(end, Recorded | PaceError) for end in ended)
