@@ -75,8 +75,8 @@ def prepare_turn(
         raise InvalidInput("the turn id looks like a secret; ids are stored as keys, so choose another", what="turn_id")
     kept = tuple(Action(name=n, arguments=a, outcome=o) for n, a, o in _by_three(texts_kept[4:]))
     lines = [action_line(action, settings.extract_chars) for action in kept]
-    user_line = line_of(user, settings.extract_chars)
-    assistant_line = line_of(" ".join([assistant, *lines]), settings.extract_chars)
+    user_line = _extract(user, settings.extract_chars, policy)
+    assistant_line = _extract(" ".join([assistant, *lines]), settings.extract_chars, policy)
     return TurnHeard(
         at=at,
         at_given=at_given,
@@ -233,6 +233,14 @@ def _json_text(what: str, value: object) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} is text or a JSON value: {type(error).__name__}", what=what) from None
+
+
+def _extract(text: str, chars: int, policy: RedactionPolicy) -> str:
+    """One line of a redacted text, looked at again where lines were joined: that may have made a secret whole."""
+    line = line_of(text, chars)
+    if text.startswith(line[:-1]):
+        return line  # nothing was joined
+    return line_of(redact([line], policy)[0][0], chars)
 
 
 def _redacted(texts: Sequence[str], policy: RedactionPolicy) -> tuple[tuple[str, ...], tuple[Masked, ...]]:

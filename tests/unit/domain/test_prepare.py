@@ -355,3 +355,13 @@ def test_any_turn_becomes_an_input_that_can_be_stored(user: str, assistant: str,
     assert msgspec.msgpack.decode(REGISTRY.encode(heard).payload, type=TurnHeard) == heard
     assert heard == turn(user, assistant, actions=actions)
     assert heard.user_extract is None or len(heard.user_extract) <= SETTINGS.extract_chars
+
+
+def test_an_extract_does_not_make_a_secret_whole_that_stood_over_several_lines() -> None:
+    """Over lines a card's number is none; joined in one line it would be."""
+    heard = turn("my card\n4111\n1111\n1111\n1111", "ok")
+    assert heard.user_extract is not None
+    assert "4111 1111 1111 1111" not in heard.user_extract
+    assert "[redacted:card:1]" in heard.user_extract
+    plain = turn("first line\nsecond   line", "ok")
+    assert plain.user_extract == "first line second line"
