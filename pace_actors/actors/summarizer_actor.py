@@ -15,7 +15,7 @@ import msgspec
 from eventlog import EventLog, StoredEvent
 from eventlog.follow import Follower
 from pace_actors import messages as m
-from pace_actors.actors.services import Services, TokenCounter
+from pace_actors.actors.services import Services
 from pace_actors.domain.cleaning import clean
 from pace_actors.domain.extracts import action_line, cut_at_word
 from pace_actors.domain.fold import HeardTurn, batches, turns_within
@@ -211,7 +211,7 @@ class SummarizerActor:
             return
         job.place = "running"
         log, host, logger = self._log, self._host, self._logger_of(job)
-        counter = self._services.token_counter
+        services = self._services
         summariser = self._extractive if job.request.by == "extractive" else self._summariser
 
         me = self._me
@@ -221,7 +221,7 @@ class SummarizerActor:
             started = host.monotonic_s()
             turn = _turn_of(log, job)
             logger.debug("fold_began", model=summariser.name, turn=turn)
-            answer = _fold(log, job, summariser, counter)
+            answer = _fold(job, summariser, services)
             latency_ms = round((host.monotonic_s() - started) * 1000)
             answer = msgspec.structs.replace(answer, latency_ms=latency_ms, turn=turn)
             ending = answer.failure or answer.finish
@@ -327,7 +327,7 @@ def _patience_s(summariser: Summariser, asked_s: float) -> float:
     return told if asked_s <= told <= PATIENCE_S_MAX else asked_s
 
 
-def _fold(log: EventLog, job: _Job, summariser: Summariser, counter: TokenCounter | None) -> m.DeliverAnswer:
+def _fold(job: _Job, summariser: Summariser, services: Services) -> m.DeliverAnswer:
     """One fold, on a worker: the task from the log, then the model. Never raises.
 
     All code of the user's runs here, and what it gives is checked before an actor sees it: a request without a decision
@@ -337,7 +337,7 @@ def _fold(log: EventLog, job: _Job, summariser: Summariser, counter: TokenCounte
     if job.fenced:  # while it waited for a worker
         return _failure(request, "fenced", job)
     try:
-        task = fold_task(log, job.stream, request, job.last_version)
+        task = fold_task(services.log, job.stream, request, job.last_version)
         reply = summariser.fold(task)
         told = msgspec.convert(msgspec.structs.asdict(reply), FoldReply, strict=True)
         return m.DeliverAnswer(
@@ -347,7 +347,7 @@ def _fold(log: EventLog, job: _Job, summariser: Summariser, counter: TokenCounte
             model=told.model,
             finish=told.finish,
             input_chars=told.input_chars or task.input_chars,
-            limit=_char_limit(told.text, request.bounds.tokens, counter),
+            limit=_char_limit(told.text, request.bounds.tokens, services),
             correlation=job.correlation,
             causation=job.position,
         )
@@ -360,11 +360,12 @@ def _fold(log: EventLog, job: _Job, summariser: Summariser, counter: TokenCounte
         return _failure(request, "unavailable", job, f"the summariser raised {type(error).__name__}")
 
 
-def _char_limit(text: str, tokens: int, counter: TokenCounter | None) -> int:
+def _char_limit(text: str, tokens: int, services: Services) -> int:
     """How many characters the summary may have: four a token, or as many as the user's counter allows of the reply."""
+    counter = services.token_counter
     if counter is None:
         return tokens * CHARS_PER_TOKEN
-    cleaned = clean(redact([repair(text)[0]], "mask")[0][0])
+    cleaned = clean(redact([repair(text)[0]], services.policy)[0][0])
     low, high = 0, len(cleaned)
     while low < high:
         middle = (low + high + 1) // 2

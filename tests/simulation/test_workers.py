@@ -95,3 +95,15 @@ def test_a_task_holds_what_was_so_when_it_was_asked_for_whatever_came_later() ->
 
 def _requests(world: World) -> list[int]:
     return [event.position for event in world.log.read_all(types=frozenset({"SummaryRequested"}))]
+
+
+def test_a_turn_of_very_many_actions_is_capped_for_the_model_as_a_whole() -> None:
+    """T7, S7: the bound of a fold holds for actions too, and what is left out is said."""
+    world = World(window=1, fold_chars=500)
+    world.record("do all of it", actions=[{"name": f"step {n}", "outcome": "done " * 20} for n in range(1000)])
+    world.record("and now")
+    world.advance(1)
+    (task,) = world.model.tasks
+    assert task.input_chars <= 600
+    assert task.turns[0].actions[-1].endswith("more actions]")
+    assert task.turns[0].user == "do all of it"
