@@ -110,8 +110,7 @@ class Importer:
         Raises `ImportFailed` for a line that cannot be read or is no turn, and the error of a turn that was not stored
         (`TurnConflict`, `AppendFailed` …), each naming file and line.
         """
-        if self._steady:
-            self._pace.wait_idle(self._patience_s)
+        self._settle_summaries()
         remaining = iter(lines)
         while True:
             try:
@@ -212,8 +211,12 @@ class Importer:
         else:
             self.tally.turns += 1
             self._note_late(sent)
-            if self._steady:
-                self._pace.wait_idle(self._patience_s)
+            self._settle_summaries()
+
+    def _settle_summaries(self) -> None:
+        """A steady import goes on when nothing is being summarised any more."""
+        if self._steady:
+            self._pace.wait_idle(self._patience_s)
 
     def _drain(self) -> None:
         while self._sent:
@@ -257,6 +260,7 @@ class Importer:
             raise _named(held.settings, error) from error
         self._check_kept(held.settings)
         self.tally.settings += after != before
+        self._settle_summaries()  # a smaller window displaces turns
         if key in self._met:
             self._met[key].zone = after.zone
 

@@ -345,6 +345,13 @@ def test_only_so_many_turns_are_on_their_way(tmp_path: Path, monkeypatch: pytest
     assert max(ahead) == IN_FLIGHT_MAX
 
 
+def test_a_steady_import_waits_for_the_summary_of_what_its_last_settings_displaced(tmp_path: Path) -> None:
+    content = json_lines(*(line(n) for n in range(8)), {"kind": "settings", "thread": "t", "changes": {"window": 1}})
+    with Pace.open(tmp_path / "log") as running:
+        fed(running, content, steady=True)
+        assert running.core.within(running.core.view(running.thread("t").key)).state.covered == 7
+
+
 # --- any conversation, cut anywhere -----------------------------------------------------------------------------------
 
 KINDS = st.sampled_from(["turn", "turn", "turn", "turn", "reset", "window", "idle"])
