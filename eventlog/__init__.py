@@ -55,6 +55,7 @@ from eventlog.types import (
     StoredEvent,
     Text,
     Upcaster,
+    ViewBatch,
 )
 
 __all__ = [
@@ -104,6 +105,7 @@ __all__ = [
     "TooManyReaders",
     "UnknownType",
     "Upcaster",
+    "ViewBatch",
     "WrongExpectedVersion",
     "open",
 ]

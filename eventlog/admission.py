@@ -31,15 +31,20 @@ from eventlog.types import (
     KEY_BYTES_MAX,
     STREAM_NAME_BYTES_MAX,
     TYPE_NAME_BYTES_MAX,
+    VIEW_ENTRIES_MAX,
     Appended,
     Chain,
     Expect,
     NewEvent,
     Registry,
     Snapshot,
+    ViewBatch,
 )
 
 CHECKPOINT_NAME_BYTES_MAX: Final = 256
+VIEW_KEY_BYTES_MAX: Final = 250
+VIEW_VALUE_BYTES_MAX: Final = 1024 * 1024
+VIEW_BATCH_BYTES_MAX: Final = 16 * 1024 * 1024
 SNAPSHOT_BYTES_MAX: Final = 16 * 1024 * 1024
 SCHEMA_BYTES_MAX: Final = 256
 TYPE_VERSION_MAX: Final = 0xFFFF
@@ -198,6 +203,28 @@ def check_checkpoint(name: str) -> bytes:
     return utf8(name, 1, CHECKPOINT_NAME_BYTES_MAX, "a follower's name")
 
 
+def check_view_key(key: object) -> None:
+    """Raises `InvalidArgument` for a key that a follower cannot have in its view."""
+    if not isinstance(key, bytes) or not 1 <= len(key) <= VIEW_KEY_BYTES_MAX:
+        raise InvalidArgument(f"a key of a view has 1 to {VIEW_KEY_BYTES_MAX} bytes")
+
+
+def check_view(view: object) -> int:
+    """How many bytes a batch of changes has. Raises `InvalidArgument`, `TooLarge`."""
+    if not isinstance(view, ViewBatch):
+        raise InvalidArgument("changes of a view are a ViewBatch", value=_kind(view))
+    size = 0
+    for key, value in view.puts.items():
+        check_view_key(key)
+        size += len(key) + _check_bytes(value, VIEW_VALUE_BYTES_MAX, "a value of a view")
+    for key in view.deletes:
+        check_view_key(key)
+        size += len(key)
+    if size > VIEW_BATCH_BYTES_MAX:
+        raise TooLarge(bytes=size, limit=VIEW_BATCH_BYTES_MAX)
+    return size
+
+
 def check_prefix(prefix: object) -> None:
     """Raises `InvalidArgument` for what no name can begin with; nothing is too long to be looked for."""
     if not isinstance(prefix, str):
@@ -252,15 +279,30 @@ def check_range(after: int, limit: int | None) -> None:
         raise InvalidArgument("a start and a limit are 0 or more", after=after, limit=limit)
 
 
-def check_move(expected: object, position: object) -> None:
-    """Raises `InvalidArgument` for a checkpoint that is no whole number."""
+def check_move(
+    name: str, expected: object, position: object, view: object, done: object
+) -> tuple[ViewBatch, int] | None:
+    """The changes of a view and how many bytes they have. Raises `InvalidArgument`, `TooLarge`."""
+    check_checkpoint(name)
     check_integer(expected, "an expected checkpoint")
     check_integer(position, "a checkpoint")
+    if done is not None:
+        check_callable(done, "done")
+    return None if view is None else (view, check_view(view))  # type: ignore[return-value] # it is one: see there
+
+
+def check_view_range(prefix: object, after: object, limit: object) -> None:
+    """Raises `InvalidArgument` for what entries of a view cannot be asked by."""
+    for value in (prefix, after):
+        if not isinstance(value, bytes):
+            raise InvalidArgument("keys of a view are bytes", value=_kind(value))
+    check_integer(limit, "a limit")
+    if not 1 <= limit <= VIEW_ENTRIES_MAX:  # type: ignore[operator] # it is a whole number
+        raise InvalidArgument(f"a limit of entries is 1 to {VIEW_ENTRIES_MAX}", value=limit)
 
 
 def compare_checkpoint(name: str, expected: int, position: int, actual: int, head: int) -> None:
     """The rule of a checkpoint's move. Raises `CheckpointConflict`, `CheckpointBeyondHead`, `InvalidArgument`."""
-    check_move(expected, position)
     if actual != expected:
         raise CheckpointConflict(name=name, expected=expected, actual=actual)
     if position < 0:

@@ -9,7 +9,18 @@ from typing import Literal, Protocol, runtime_checkable
 import msgspec
 
 from eventlog.errors import EventLogError
-from eventlog.types import Appended, Chain, Expect, Found, NewEvent, Registry, Snapshot, StoredEvent
+from eventlog.types import (
+    VIEW_ENTRIES_MAX,
+    Appended,
+    Chain,
+    Expect,
+    Found,
+    NewEvent,
+    Registry,
+    Snapshot,
+    StoredEvent,
+    ViewBatch,
+)
 
 Event = msgspec.Struct
 """A registered struct, or a `NewEvent` when the log has no registry."""
@@ -132,11 +143,33 @@ class EventLog(Protocol):
         """Position up to which the follower of that name has done its work; 0 for a new one."""
         ...
 
-    def set_checkpoint(self, name: str, expected: int, position: int) -> None:
-        """Move a checkpoint by compare-and-set. It is durable with the next batch, or after at most a second.
+    def set_checkpoint(
+        self,
+        name: str,
+        expected: int,
+        position: int,
+        *,
+        view: ViewBatch | None = None,
+        done: Callable[[int], None] | None = None,
+    ) -> None:
+        """Move a checkpoint by compare-and-set, together with changes of what the follower keeps beside it.
 
-        Raises `CheckpointConflict`, `CheckpointBeyondHead`.
+        Both are read at once, and are durable with the next batch, or after at most a second. With `done` they are
+        written now, and it is called with the position on the committer's thread when they are durable; after a failed
+        write when a later one succeeds; not at all if the log is closed before.
+
+        Raises `CheckpointConflict`, `CheckpointBeyondHead`, `TooLarge`, and `Overloaded` while too much is unwritten.
         """
+        ...
+
+    def view_entry(self, name: str, key: bytes) -> bytes | None:
+        """What the follower of that name keeps under a key, or None."""
+        ...
+
+    def view_entries(
+        self, name: str, prefix: bytes = b"", after: bytes = b"", limit: int = VIEW_ENTRIES_MAX
+    ) -> list[tuple[bytes, bytes]]:
+        """Up to `limit` (1–1,000) entries of a follower, in the order of their keys, behind the key `after`."""
         ...
 
     def load_snapshot(self, stream: str) -> Snapshot | None:

@@ -25,6 +25,8 @@ from eventlog.admission import (
     check_stream,
     check_timeout,
     check_types,
+    check_view_key,
+    check_view_range,
     compare_checkpoint,
     decide,
     note_in_chain,
@@ -33,7 +35,7 @@ from eventlog.admission import (
 from eventlog.errors import CommitFailed, EventLogError, LogClosed, OutcomeUnknown
 from eventlog.log import Done, LogStats, OnBad
 from eventlog.ticket import Ticket, call
-from eventlog.types import Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent
+from eventlog.types import VIEW_ENTRIES_MAX, Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent, ViewBatch
 
 Clock = Callable[[], int]
 Outcome = Appended | EventLogError
@@ -54,6 +56,7 @@ class _Store:
         self.keys: dict[tuple[str, bytes], KnownKey] = {}
         self.snapshots: dict[str, Snapshot] = {}
         self.checkpoints: dict[str, int] = {}
+        self.views: dict[str, dict[bytes, bytes]] = {}
 
 
 class MemoryLog:
@@ -79,11 +82,16 @@ class MemoryLog:
         self._store = _Store(log_id or secrets.token_hex(16))
         self._lock = threading.Condition(threading.RLock())
         self._queue: deque[Ticket] = deque()
-        self._answers: deque[tuple[Ticket, Outcome] | int] = deque()
+        self._answers: deque[tuple[Ticket, Outcome] | tuple[Callable[[int], None], int] | int] = deque()
         self._answering = False
         self._bells: list[Callable[[int], None]] = []
         self._failures: deque[EventLogError] = deque()
         self._checkpoints: dict[str, int] = {}
+        self._views: dict[str, dict[bytes, bytes]] = {}
+        self._changed: set[str] = set()
+        """Names of views that are not durable as they are."""
+        self._told: list[tuple[Callable[[int], None], int]] = []
+        """Who is told when what was handed over is durable."""
         self._closed = False
         self._appends = self._commits = self._failed = 0
 
@@ -168,6 +176,11 @@ class MemoryLog:
             else:
                 ticket.resolve(outcome)  # a callback may wait for an append while answers are being given
         self._store.checkpoints = dict(self._checkpoints)
+        for name in self._changed:
+            self._store.views[name] = dict(self._views[name])
+        self._changed.clear()
+        self._answers.extend(self._told)
+        self._told.clear()
         if len(self._store.events) > before:
             self._commits += 1
             self._answers.append(len(self._store.events))
@@ -219,9 +232,10 @@ class MemoryLog:
             if isinstance(answer, int):
                 for bell in bells:
                     call(bell, answer)
+            elif isinstance(answer[0], Ticket):
+                answer[0].resolve(answer[1])
             else:
-                ticket, outcome = answer
-                ticket.resolve(outcome)
+                call(answer[0], answer[1])
 
     # --- the disk of a simulation -------------------------------------------------------------------------------------
     def commit(self, n: int | None = None) -> int:
@@ -259,6 +273,7 @@ class MemoryLog:
             opened = MemoryLog(types, clock=clock, manual=self._manual, log_id=self.log_id)
             opened._store = self._store
             opened._checkpoints = dict(self._store.checkpoints)
+            opened._views = {name: dict(entries) for name, entries in self._store.views.items()}
         return opened
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -354,16 +369,51 @@ class MemoryLog:
             self._check_open()
             return self._checkpoints.get(name, 0)
 
-    def set_checkpoint(self, name: str, expected: int, position: int) -> None:
-        """Move a checkpoint by compare-and-set. Raises `CheckpointConflict`, `CheckpointBeyondHead`."""
-        check_checkpoint(name)
-        check_move(expected, position)
+    def set_checkpoint(
+        self,
+        name: str,
+        expected: int,
+        position: int,
+        *,
+        view: ViewBatch | None = None,
+        done: Callable[[int], None] | None = None,
+    ) -> None:
+        """See `EventLog.set_checkpoint`. With `manual=True` it is durable with the next `commit`."""
+        check_move(name, expected, position, view, done)
         with self._lock:
             self._check_open()
             compare_checkpoint(name, expected, position, self._checkpoints.get(name, 0), len(self._store.events))
             self._checkpoints[name] = position
+            if view is not None:
+                entries = self._views.setdefault(name, {})
+                self._changed.add(name)
+                entries.update(view.puts)
+                for key in view.deletes:
+                    entries.pop(key, None)
+            if done is not None:
+                self._told.append((done, position))
             if not self._manual:
-                self._store.checkpoints[name] = position
+                self._commit_queued(0)
+        self._answer()
+
+    def view_entry(self, name: str, key: bytes) -> bytes | None:
+        """What the follower of that name keeps under a key, or None."""
+        check_checkpoint(name)
+        check_view_key(key)
+        with self._lock:
+            self._check_open()
+            return self._views.get(name, {}).get(key)
+
+    def view_entries(
+        self, name: str, prefix: bytes = b"", after: bytes = b"", limit: int = VIEW_ENTRIES_MAX
+    ) -> list[tuple[bytes, bytes]]:
+        """See `EventLog.view_entries`."""
+        check_checkpoint(name)
+        check_view_range(prefix, after, limit)
+        with self._lock:
+            self._check_open()
+            found = [entry for entry in self._views.get(name, {}).items() if entry[0].startswith(prefix)]
+        return sorted(entry for entry in found if entry[0] > after)[:limit]
 
     def load_snapshot(self, stream: str) -> Snapshot | None:
         """The latest snapshot of a stream, or None."""

@@ -6,7 +6,7 @@ stream (its version, 1, 2, 3 …); both are gapless. Events that are appended to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -22,6 +22,7 @@ BATCH_BYTES_MAX = 16 * 1024 * 1024
 BATCH_EVENTS_MAX = 4096
 CORRELATION_BYTES_MAX = 64
 TYPE_NAME_BYTES_MAX = 64
+VIEW_ENTRIES_MAX = 1000
 
 # --- what a field of an event can be ----------------------------------------------------------------------------------
 _ERASABLE = "eventlog.erasable"
@@ -258,6 +259,14 @@ def _bad_record(stored: StoredEvent, reason: str) -> BadRecord:
         type=stored.type,
         reason=reason,
     )
+
+
+class ViewBatch(msgspec.Struct, frozen=True):
+    """What a follower keeps beside its checkpoint, changed together with it: bytes under keys of its own."""
+
+    puts: Mapping[bytes, bytes] = {}
+    deletes: Collection[bytes] = ()
+    """Keys to take out; one that is not there changes nothing."""
 
 
 def text_paths(struct: type[msgspec.Struct]) -> Sequence[str]:

@@ -14,7 +14,7 @@ from eventlog.contract.support import Contract, NewStore, OpenLog, events
 from eventlog.errors import CheckpointBeyondHead, CheckpointConflict, InvalidArgument
 from eventlog.follow import Follower
 from eventlog.log import EventLog
-from eventlog.types import NewEvent, StoredEvent
+from eventlog.types import NewEvent, StoredEvent, ViewBatch
 
 WAIT_S = 30.0
 
@@ -66,6 +66,94 @@ class FollowingContract(Contract):
             with pytest.raises(InvalidArgument):
                 log.set_checkpoint(name, 0, 1)
         assert log.checkpoint("f") == 0
+
+    # --- views --------------------------------------------------------------------------------------------------------
+    def test_a_view_changes_together_with_its_checkpoint(self, open_log: OpenLog) -> None:
+        """Put, take out, put again; a refused move changes nothing; all of it is there after a restart."""
+        log = open_log()
+        log.append("s", events(b"1", b"2", b"3"))
+        log.set_checkpoint("f", 0, 1, view=ViewBatch({b"a": b"1", b"b": b"2", b"c": b""}))
+        log.set_checkpoint("f", 1, 1, view=ViewBatch({b"d": b"4"}, [b"b", b"nothing"]))
+        with pytest.raises(CheckpointConflict):
+            log.set_checkpoint("f", 0, 2, view=ViewBatch({b"a": b"wrong"}))
+        log.set_checkpoint("other", 0, 1, view=ViewBatch({b"a": b"of another"}))
+        wanted = [(b"a", b"1"), (b"c", b""), (b"d", b"4")]
+        assert log.view_entries("f") == wanted
+        log.flush()
+        assert log.view_entries("f") == wanted
+        log.append("s", events(b"4"))
+        log.set_checkpoint("f", 1, 2, view=ViewBatch({}, [b"a"]))
+        log.flush()
+        log = open_log()
+        assert (log.checkpoint("f"), log.view_entries("f")) == (2, wanted[1:])
+        assert (log.view_entry("f", b"d"), log.view_entry("f", b"a")) == (b"4", None)
+        assert log.view_entry("other", b"a") == b"of another"
+
+    def test_entries_of_a_view_come_in_order_and_in_pages(self, open_log: OpenLog) -> None:
+        """Some stored and some not yet, names that begin like one another, prefixes and pages of every size."""
+        log = open_log()
+        log.append("s", events(b"1"))
+        keys = [b"%c%d" % (letter, number) for letter in b"ab" for number in range(5)]
+        for name in ("f", "ff", "fa"):
+            log.set_checkpoint(name, 0, 0, view=ViewBatch({key: name.encode() + key for key in keys[::2]}))
+        log.flush()
+        log.set_checkpoint("f", 0, 0, view=ViewBatch({key: b"f" + key for key in keys[1::2]}, [b"a0"]))
+        for prefix in (b"", b"a", b"b", b"b3", b"c"):
+            wanted = [(key, b"f" + key) for key in keys[1:] if key.startswith(prefix)]
+            for limit in range(1, 5):
+                found: list[tuple[bytes, bytes]] = []
+                while page := log.view_entries("f", prefix, found[-1][0] if found else b"", limit):
+                    assert len(page) <= limit
+                    found += page
+                assert found == wanted
+        assert log.view_entries("nobody") == []
+
+    def test_who_asks_is_told_when_it_is_durable(self, open_log: OpenLog) -> None:
+        """It is written at once, not with the next batch; open again and it is there."""
+        log = open_log()
+        log.append("s", events(b"1", b"2"))
+        told: list[int] = []
+        durable = threading.Event()
+
+        def done(position: int) -> None:
+            told.append(position)
+            durable.set()
+
+        log.set_checkpoint("f", 0, 2, view=ViewBatch({b"k": b"v"}), done=done)
+        assert durable.wait(WAIT_S)
+        assert told == [2]
+        log = open_log()
+        assert (log.checkpoint("f"), log.view_entry("f", b"k")) == (2, b"v")
+
+    def test_a_view_checks_what_it_is_given(self, log: EventLog) -> None:
+        """Keys, values and sizes that cannot be stored, and what is no ViewBatch, change nothing."""
+        log.append("s", events(b"1"))
+        wrong: list[Any] = [
+            {b"k": b"v"},
+            ViewBatch({b"": b"v"}),
+            ViewBatch({b"k" * 251: b"v"}),
+            ViewBatch({"k": b"v"}),  # type: ignore[dict-item]
+            ViewBatch({b"k": "v"}),  # type: ignore[dict-item]
+            ViewBatch({b"k": bytes(1024 * 1024 + 1)}),
+            ViewBatch({b"%d" % n: bytes(1024 * 1024) for n in range(17)}),
+            ViewBatch({}, [b""]),
+            ViewBatch({}, "k"),  # type: ignore[arg-type]
+        ]
+        for view in wrong:
+            with pytest.raises(InvalidArgument):
+                log.set_checkpoint("f", 0, 1, view=view)
+        with pytest.raises(InvalidArgument):
+            log.set_checkpoint("f", 0, 1, done=1)  # type: ignore[arg-type]
+        for limit in (0, 1001, True, 1.0):
+            with pytest.raises(InvalidArgument):
+                log.view_entries("f", limit=limit)  # type: ignore[arg-type]
+        for key in (b"", b"k" * 251, "k"):
+            with pytest.raises(InvalidArgument):
+                log.view_entry("f", key)  # type: ignore[arg-type]
+        assert (log.checkpoint("f"), log.view_entries("f")) == (0, [])
+        log.set_checkpoint("f" * 256, 0, 1, view=ViewBatch({b"k" * 250: bytes(1024 * 1024)}))
+        log.flush()
+        assert log.view_entry("f" * 256, b"k" * 250) == bytes(1024 * 1024)
 
     # --- bells --------------------------------------------------------------------------------------------------------
     def test_bells_ring_with_rising_heads_until_they_are_taken_off(self, log: EventLog) -> None:

@@ -14,6 +14,7 @@ import lmdb
 
 from eventlog.admission import KnownKey, Prepared, decide, note_in_chain, undo_in_chain
 from eventlog.errors import BadRecord, EventLogError, TooLarge
+from eventlog.lmdb.checkpoints import Unwritten
 from eventlog.lmdb.layout import (
     STREAMS_MAX,
     TYPES_MAX,
@@ -118,15 +119,29 @@ class Batch:
             undo_in_chain(chain)
         self._chains.clear()
 
-    def put_checkpoint(self, name: bytes, position: int) -> None:
-        """Let a checkpoint ride along. One that cannot be packed is dropped, or nothing would be written any more."""
+    def put_unwritten(self, unwritten: Unwritten) -> None:
+        """Let ride along what followers have handed over."""
+        for name, position in unwritten.checkpoints.items():
+            self._put_checkpoint(name, position)
+        for key, value in unwritten.views.items():
+            self._put_view(key, value)
+        self.changed = self.changed or bool(unwritten)
+
+    def _put_checkpoint(self, name: bytes, position: int) -> None:
+        """One that cannot be packed is dropped, or nothing would be written any more."""
         try:
             packed = pack_checkpoint(position)
         except struct.error:
             logger.exception("a checkpoint was dropped that cannot be stored: %r of %r", position, name)
             return
         self._txn.put(name, seal(name, packed), db=self._tables.checkpoints)
-        self.changed = True
+
+    def _put_view(self, key: bytes, value: bytes | None) -> None:
+        """By its whole key; None takes the entry out."""
+        if value is None:
+            self._txn.delete(key, db=self._tables.views)
+        else:
+            self._txn.put(key, seal(key, value), db=self._tables.views)
 
     def put_rows(self) -> None:
         """Put everything that was staged. Any exception means: abort the transaction."""

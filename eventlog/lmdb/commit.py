@@ -35,7 +35,7 @@ from eventlog.errors import (
     Overloaded,
 )
 from eventlog.lmdb.batch import Batch, Memory
-from eventlog.lmdb.checkpoints import Checkpoints
+from eventlog.lmdb.checkpoints import Checkpoints, Unwritten
 from eventlog.lmdb.environment import Environment, is_disk_full
 from eventlog.lmdb.layout import Header, Tables, read_header, write_header
 from eventlog.ticket import Ticket, call
@@ -286,9 +286,12 @@ class Committer:
             logger.exception("the log could not be flushed")
 
     # --- one transaction ----------------------------------------------------------------------------------------------
-    def _write(self, tickets: list[Ticket]) -> None:
-        """Write and answer. Whatever happens, each ticket is answered once and checkpoints are not lost."""
-        checkpoints = self._checkpoints.take()
+    def _write(self, tickets: list[Ticket], *, alone: bool = False) -> None:
+        """Write and answer. Whatever happens, each ticket is answered once and checkpoints are not lost.
+
+        `alone`: without what followers have handed over, which may be what fails.
+        """
+        unwritten = Unwritten() if alone else self._checkpoints.take()
         txn: lmdb.Transaction[Any] | None = None
         batch: Batch | None = None
         try:
@@ -297,8 +300,7 @@ class Committer:
             txn = begin_write(self._environment)
             batch = Batch(txn, self._environment.tables, self._memory, self._clock())
             outcomes = [batch.admit(ticket.item) for ticket in tickets]
-            for name, position in checkpoints.items():
-                batch.put_checkpoint(name, position)
+            batch.put_unwritten(unwritten)
             if not batch.changed:
                 commit_write(txn)  # of nothing, which costs nothing
                 self._answer(tickets, outcomes)
@@ -307,18 +309,20 @@ class Committer:
         except Exception as error:  # noqa: BLE001 - every caller must hear of it
             if txn is not None:
                 abort_write(self._environment, txn)
-            self._checkpoints.give_back(checkpoints)
-            self._failed(tickets, batch, error, common=txn is None)
+            self._checkpoints.give_back(unwritten)
+            self._failed(tickets, batch, error, common=txn is None, rode=bool(unwritten))
             return
         started = time.perf_counter()
         try:
             commit_write(txn)
         except Exception as error:  # noqa: BLE001 - every caller must hear of it
-            self._checkpoints.give_back(checkpoints)
-            self._failed_commit(tickets, outcomes, batch, error)
+            self._checkpoints.give_back(unwritten)
+            self._failed_commit(tickets, outcomes, batch, error, rode=bool(unwritten))
             return
         self._committed(batch, time.perf_counter() - started)
         self._answer(tickets, outcomes)
+        for told, position in self._checkpoints.written(unwritten):
+            call(told, position)
         if batch.records:
             self._ring()
 
@@ -346,31 +350,36 @@ class Committer:
             call(bell, self.head)
 
     # --- failures -----------------------------------------------------------------------------------------------------
-    def _failed(self, tickets: list[Ticket], batch: Batch | None, error: Exception, *, common: bool) -> None:
+    def _failed(
+        self, tickets: list[Ticket], batch: Batch | None, error: Exception, *, common: bool, rode: bool
+    ) -> None:
         """Nothing was committed: it was not tried, or the disk was full before the end of the log was touched.
 
-        Several appends are tried again one at a time where one of them may be the reason: a full disk, or an error that
-        nobody knows. A `common` error came before any of them was looked at.
+        Several appends are tried again one at a time where one of them may be the reason, or what followers had handed
+        over and `rode` along: a full disk, or an error that nobody knows. A `common` error came before any of them was
+        looked at.
         """
         full = self._full(error) is not None
         engine = isinstance(error, lmdb.Error | BadRecord)
-        if len(tickets) > 1 and not common and (full or not engine):
+        if len(tickets) > (not rode) and not common and (full or not engine):
             if not full:
                 logger.error("a write transaction failed; its appends are tried one at a time", exc_info=error)
             if batch is not None:
                 batch.forget()
             for ticket in tickets:
-                self._write([ticket])
+                self._write([ticket], alone=True)
             return
         if not full:
             self._broken = self._broken or engine
             logger.error("a write transaction failed", exc_info=error)
         self._answer(tickets, [self._absent(error) for _ in tickets])
 
-    def _failed_commit(self, tickets: list[Ticket], outcomes: list[Outcome], batch: Batch, error: Exception) -> None:
+    def _failed_commit(
+        self, tickets: list[Ticket], outcomes: list[Outcome], batch: Batch, error: Exception, *, rode: bool
+    ) -> None:
         """A commit failed. A full disk is told before the end of the log is touched, unless the engine is stuck."""
         if self._full(error) is not None and not self._stuck():
-            self._failed(tickets, batch, error, common=False)
+            self._failed(tickets, batch, error, common=False, rode=rode)
             return
         logger.error("a commit failed; the log is opened again", exc_info=error)
         try:

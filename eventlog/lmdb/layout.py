@@ -8,7 +8,7 @@
     keys          key ‖ stream number (4)          → first position, count, digest
     checkpoints   follower's name                  → position
     snapshots     stream number (4)                → version, schema, payload
-    views         reserved for followers
+    views         length of follower's name (2) ‖ name ‖ key → what the follower keeps there
     about         "header"                         → format, engine, log id
 
 Version v of a stream is the v-th of its positions, so no version is stored in an index; a start in the middle is found
@@ -155,6 +155,38 @@ def unpack_key(body: bytes) -> tuple[int, int, bytes] | None:
         return None
     first_position, count = _KEY.unpack_from(body)
     return first_position, count, body[_KEY.size :]
+
+
+def view_key(name: bytes, key: bytes) -> bytes:
+    """Where a follower's entry lies: no name's entries lie between those of another."""
+    return _U16.pack(len(name)) + name + key
+
+
+def read_view(txn: Read, tables: Tables, key: bytes) -> bytes | None:
+    """An entry of a follower by its whole key. Raises `BadRecord`."""
+    value = txn.get(key, db=tables.views)
+    return None if value is None else _view_body(key, value)
+
+
+def scan_views(txn: Read, tables: Tables, prefix: bytes, after: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+    """Up to `limit` entries whose whole keys begin with `prefix` and lie behind `after`. Raises `BadRecord`."""
+    found: list[tuple[bytes, bytes]] = []
+    cursor = txn.cursor(tables.views)
+    if not cursor.set_range(max(prefix, after)):
+        return found
+    for key, value in cursor:
+        if not key.startswith(prefix) or len(found) == limit:
+            break
+        if key > after:
+            found.append((key, _view_body(key, value)))
+    return found
+
+
+def _view_body(key: bytes, value: bytes) -> bytes:
+    body = unseal(key, value)
+    if body is None:
+        raise BadRecord(reason="an entry of a view is damaged", name=key[2:].decode(errors="replace"))
+    return body
 
 
 pack_checkpoint = _CHECKPOINT.pack

@@ -12,7 +12,6 @@ from eventlog.admission import (
     POSITION_MAX,
     check_answering,
     check_callable,
-    check_checkpoint,
     check_integer,
     check_key,
     check_move,
@@ -22,6 +21,8 @@ from eventlog.admission import (
     check_stream,
     check_timeout,
     check_types,
+    check_view_key,
+    check_view_range,
     prepare,
 )
 from eventlog.errors import InvalidArgument, LogClosed, OutcomeUnknown, ReadOnlyLog
@@ -31,7 +32,7 @@ from eventlog.lmdb.shared import Mode, Options, Shared, acquire, release
 from eventlog.log import Done, LogStats, OnBad
 from eventlog.memory import wall_clock
 from eventlog.ticket import Ticket
-from eventlog.types import Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent
+from eventlog.types import VIEW_ENTRIES_MAX, Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent, ViewBatch
 
 MAP_BYTES_MIN: Final = 1 << 20
 _POLL_S: Final = 0.01
@@ -198,16 +199,35 @@ class LmdbLog:
             return shared.checkpoints.stored(name)
         return shared.checkpoints.get(name)
 
-    def set_checkpoint(self, name: str, expected: int, position: int) -> None:
-        """Move a checkpoint by compare-and-set. Raises `CheckpointConflict`, `CheckpointBeyondHead`."""
-        check_checkpoint(name)
-        check_move(expected, position)
+    def set_checkpoint(
+        self,
+        name: str,
+        expected: int,
+        position: int,
+        *,
+        view: ViewBatch | None = None,
+        done: Callable[[int], None] | None = None,
+    ) -> None:
+        """See `EventLog.set_checkpoint`. Raises `CheckpointConflict`, `CheckpointBeyondHead`, `Overloaded`."""
+        changes = check_move(name, expected, position, view, done)
         committer = self._writer()
         head = committer.head
         if position > head:
             head = self.head()  # what a follower has read may be newer than what the committer has taken note of
-        if self._shared.checkpoints.move(name, expected, position, head):
+        if self._shared.checkpoints.move(name, expected, position, head, changes, done):
             committer.wake()
+
+    def view_entry(self, name: str, key: bytes) -> bytes | None:
+        """What a follower keeps under a key. In another process: what is stored. Raises `BadRecord`."""
+        check_view_key(key)
+        return self._open().checkpoints.entry(name, key)
+
+    def view_entries(
+        self, name: str, prefix: bytes = b"", after: bytes = b"", limit: int = VIEW_ENTRIES_MAX
+    ) -> list[tuple[bytes, bytes]]:
+        """See `EventLog.view_entries`. Raises `BadRecord`."""
+        check_view_range(prefix, after, limit)
+        return self._open().checkpoints.entries(name, prefix, after, limit)
 
     def load_snapshot(self, stream: str) -> Snapshot | None:
         """The latest snapshot of a stream, or None. Damage counts as None."""

@@ -29,6 +29,7 @@ from eventlog import (
     MapFull,
     OutcomeUnknown,
     Overloaded,
+    ViewBatch,
     WrongExpectedVersion,
 )
 from eventlog.admission import Prepared
@@ -491,3 +492,19 @@ def test_a_callback_that_would_wait_for_its_own_thread_is_refused(log: LmdbLog) 
     log.append_nowait("s", events(b"1"), done=waits)
     log.flush()
     assert len(caught) == 1
+
+
+def test_what_followers_hand_over_fails_no_append_that_it_rides_with(tmp_path: Path) -> None:
+    """A view that the map has no room for is tried again and again, and appends go on without it."""
+    with eventlog.open(tmp_path / "log", map_size=1 << 20) as log:
+        log.append("s", events(b"x"))
+        log.set_checkpoint("f", 0, 1, view=ViewBatch({b"a": bytes(1 << 20)}))
+        for number in range(5):
+            log.append("s", events(b"%d" % number))
+        log.flush()
+        log.append("s", events(b"y"))
+        log.set_checkpoint("f", 1, 1, view=ViewBatch({}, [b"a"]))
+        log.flush()
+        assert log.view_entry("f", b"a") is None
+    with eventlog.open(tmp_path / "log", map_size=1 << 20) as log:
+        assert (log.head(), log.checkpoint("f"), log.view_entries("f")) == (7, 1, [])
