@@ -37,7 +37,7 @@ from eventlog.errors import (
     UnknownType,
     WrongExpectedVersion,
 )
-from eventlog.follow import Follower
+from eventlog.follow import Follower, Parked
 from eventlog.lmdb import LmdbLog
 from eventlog.lmdb import open_log as open  # noqa: A004 - `eventlog.open(path)` reads best
 from eventlog.log import Done, EventLog, LogStats, OnBad
@@ -95,6 +95,7 @@ __all__ = [
     "OptionsDiffer",
     "OutcomeUnknown",
     "Overloaded",
+    "Parked",
     "PermissionDenied",
     "ReadOnlyLog",
     "Registry",

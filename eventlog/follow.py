@@ -1,16 +1,42 @@
-"""A follower: a place in the log that survives restarts, and the events behind it, whole batches at a time."""
+"""A follower: a place in the log that survives restarts, the events behind it, and what it has begun and not ended.
+
+An event whose handling ends the process would end it again after each restart. So a follower that handles what may do
+that says what it begins (`begin`) and what is over (`end`); both ride along like checkpoints, or are made durable at
+once for who waits for that. What an earlier life has begun and not ended is in doubt: its starts are counted, and after
+`STARTS_MAX` of them it is for the owner to `park` it, together with later events of its key, so that the rest goes on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+import msgspec
 
 from eventlog.admission import check_integer
-from eventlog.errors import CheckpointBeyondHead, InvalidArgument
+from eventlog.errors import BadRecord, CheckpointBeyondHead, InvalidArgument
 from eventlog.log import EventLog
-from eventlog.types import StoredEvent
+from eventlog.types import StoredEvent, ViewBatch
 
 READ_EVENTS_MAX: Final = 256
+STARTS_MAX: Final = 3
+"""Starts without an end after which an event is parked."""
+PARKED_KEY_CHARS_MAX: Final = 1024
+
+_T = TypeVar("_T")
+_BEGUN: Final = b"begun"
+_PARKED: Final = b"parked/"
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """An event that is not handled any more, and with it what came later of its key."""
+
+    position: int
+    key: str
+    starts: int
+    reason: str = ""
 
 
 class Follower:
@@ -29,6 +55,13 @@ class Follower:
         self._types = types
         self._checkpoint = log.checkpoint(name)
         self._position = self._scanned = self._checkpoint
+        begun = log.view_entry(name, _BEGUN)
+        self._begun = {} if begun is None else self._decoded(begun, dict[int, int])
+        self._unwritten = False
+        """Whether something has ended that the log says is begun."""
+        self._begun = {position: starts for position, starts in self._begun.items() if position > self._checkpoint}
+        self._in_doubt = dict(self._begun)
+        self._parked = self._load_parked()
         head = log.head()
         if self._checkpoint > head:
             raise CheckpointBeyondHead(name=name, checkpoint=self._checkpoint, head=head)
@@ -73,6 +106,76 @@ class Follower:
             self._position = self._scanned
         return events
 
+    # --- what is begun and not ended ----------------------------------------------------------------------------------
+
+    @property
+    def in_doubt(self) -> Mapping[int, int]:
+        """Positions that were begun by an earlier life and have not ended since, with the starts of each."""
+        return MappingProxyType(self._in_doubt)
+
+    def begin(self, positions: Sequence[int], done: Callable[[int], None] | None = None) -> None:
+        """These events are handled from now on: a start of each.
+
+        With `done` this is written at once, and `done(checkpoint)` is called on the committer's thread when it is
+        durable: whoever begins what is in doubt, or the first after an open, waits for it.
+        """
+        for position in positions:
+            self._begun[position] = self._begun.get(position, 0) + 1
+        self._hand_over(ViewBatch(), done)
+
+    def end(self, positions: Sequence[int]) -> None:
+        """These were handled, or given up in order. Written with the next `begin`, `park` or `mark`."""
+        for position in positions:
+            self._in_doubt.pop(position, None)
+            self._unwritten = self._begun.pop(position, None) is not None or self._unwritten
+
+    # --- what is parked -----------------------------------------------------------------------------------------------
+
+    @property
+    def parked(self) -> Mapping[int, Parked]:
+        """By position, what is not handled any more."""
+        return MappingProxyType(self._parked)
+
+    def park(self, position: int, key: str, reason: str = "") -> Parked:
+        """Handle an event no more. `reason` is for people. The owner leaves out later events of the same key."""
+        if len(key) > PARKED_KEY_CHARS_MAX:
+            raise InvalidArgument(f"a key of a parked event has up to {PARKED_KEY_CHARS_MAX} characters")
+        parked = self._parked[position] = Parked(position, key, self._begun.get(position, 0), reason)
+        self.end([position])
+        self._hand_over(ViewBatch({_parked_key(position): msgspec.msgpack.encode(parked)}))
+        return parked
+
+    def release(self, position: int) -> Parked | None:
+        """Park an event no longer; the owner handles it, and what came later of its key, again. None: it was not."""
+        parked = self._parked.pop(position, None)
+        if parked is not None:
+            self._hand_over(ViewBatch({}, [_parked_key(position)]))
+        return parked
+
+    def _hand_over(self, changes: ViewBatch, done: Callable[[int], None] | None = None) -> None:
+        puts = {**changes.puts, _BEGUN: msgspec.msgpack.encode(self._begun)}
+        changes = ViewBatch(puts, changes.deletes)
+        self._log.set_checkpoint(self.name, self._checkpoint, self._checkpoint, view=changes, done=done)
+        self._unwritten = False
+
+    def _load_parked(self) -> dict[int, Parked]:
+        found: dict[int, Parked] = {}
+        page = self._log.view_entries(self.name, _PARKED)
+        while page:
+            for _, value in page:
+                parked = self._decoded(value, Parked)
+                found[parked.position] = parked
+            page = self._log.view_entries(self.name, _PARKED, page[-1][0])
+        return found
+
+    def _decoded(self, value: bytes, kind: type[_T]) -> _T:
+        try:
+            return msgspec.msgpack.decode(value, type=kind)
+        except msgspec.MsgspecError as error:
+            raise BadRecord(reason="an entry of a follower is damaged", name=self.name) from error
+
+    # --- going on -----------------------------------------------------------------------------------------------------
+
     def wait(self, timeout_s: float) -> bool:
         """Wait until there is something behind the position; False when the time is over. Raises `LogClosed`."""
         return self._log.wait_for(self._position + 1, timeout_s)
@@ -93,8 +196,15 @@ class Follower:
         if not self._checkpoint <= position <= self._position:
             raise InvalidArgument("a checkpoint moves forwards, up to the position", value=position)
         if position > self._checkpoint:
-            self._log.set_checkpoint(self.name, self._checkpoint, position)
-            self._checkpoint = position
+            view = ViewBatch({_BEGUN: msgspec.msgpack.encode(self._begun)}) if self._unwritten else None
+            self._log.set_checkpoint(self.name, self._checkpoint, position, view=view)
+            self._checkpoint, self._unwritten = position, False
+        elif self._unwritten:
+            self._hand_over(ViewBatch())
+
+
+def _parked_key(position: int) -> bytes:
+    return _PARKED + position.to_bytes(8, "big")
 
 
 def _batch_end(event: StoredEvent) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.contract.support import Contract, NewStore, OpenLog, events
 from eventlog.errors import CheckpointBeyondHead, CheckpointConflict, InvalidArgument
-from eventlog.follow import Follower
+from eventlog.follow import Follower, Parked
 from eventlog.log import EventLog
 from eventlog.types import NewEvent, StoredEvent, ViewBatch
 
@@ -314,3 +314,47 @@ class FollowingContract(Contract):
             follower.mark(1)
         with pytest.raises(InvalidArgument):
             follower.read(0)
+
+    def test_what_was_begun_and_not_ended_is_in_doubt_with_its_starts(self, open_log: OpenLog) -> None:
+        """Begin three, end one, and stop; the next life begins one of the others again; then a clean end."""
+        log = open_log()
+        log.append("s", events(b"1", b"2", b"3"))
+        durable = threading.Event()
+        follower = Follower(log, "f")
+        assert (dict(follower.in_doubt), dict(follower.parked)) == ({}, {})
+        follower.begin([1, 2, 3], lambda _: durable.set())
+        assert durable.wait(WAIT_S)
+        follower.end([1])
+        follower.mark(0)
+        log = open_log()
+        follower = Follower(log, "f")
+        assert follower.in_doubt == {2: 1, 3: 1}
+        follower.begin([2])
+        log.flush()
+        log = open_log()
+        follower = Follower(log, "f")
+        assert follower.in_doubt == {2: 2, 3: 1}
+        follower.read()
+        follower.advance(3)
+        follower.end([2, 3])
+        assert dict(follower.in_doubt) == {}
+        follower.mark(3)
+        assert dict(Follower(open_log(), "f").in_doubt) == {}
+
+    def test_what_is_parked_stays_parked_until_it_is_released(self, open_log: OpenLog) -> None:
+        """Park two, restart, release one, restart; more than a page of them."""
+        log = open_log()
+        log.append("s", events(*(b"%d" % number for number in range(1100))))
+        follower = Follower(log, "f")
+        follower.begin([2])
+        assert follower.park(2, "key", "it ends the process") == Parked(2, "key", 1, "it ends the process")
+        for position in range(3, 1100):
+            follower.park(position, "other")
+        follower = Follower(open_log(), "f")
+        assert dict(follower.in_doubt) == {}
+        assert list(follower.parked) == list(range(2, 1100))
+        assert follower.release(2) == Parked(2, "key", 1, "it ends the process")
+        assert follower.release(2) is None
+        with pytest.raises(InvalidArgument):
+            follower.park(1, "k" * 1025)
+        assert list(Follower(open_log(), "f").parked) == list(range(3, 1100))
