@@ -105,7 +105,10 @@ class MailboxFull(PaceError):
 
 
 class ActorUnavailable(PaceError):
-    """This thread failed repeatedly and waits before it is built anew. Nothing was written. Fields: actor, failures."""
+    """What was asked failed repeatedly and waits before it is built anew. Nothing was written.
+
+    Fields: actor, failures, error (type of the last failure), retry_in_s (0: with the next request or soon).
+    """
 
     code = "actor_unavailable"
     exit_code = 5

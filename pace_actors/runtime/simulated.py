@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pace_actors.messages import Message, Rebuild
 from pace_actors.runtime.ids import AscendingIds
 from pace_actors.runtime.logs import quiet_logger
-from pace_actors.runtime.mailbox import End
+from pace_actors.runtime.mailbox import END
 from pace_actors.runtime.port import Actor, Address
 from pace_actors.runtime.supervision import Incidents, Supervised
 from pace_actors.runtime.threaded import LocalAddress
@@ -111,15 +111,15 @@ class SimulatedHost:
         while self._ready:
             index = 0 if self._random is None else self._random.randrange(len(self._ready))
             address = self._ready.pop(index)
-            envelope = address.mailbox.take()
-            if envelope is None:
+            taken = address.mailbox.take()
+            if taken is None:
                 continue  # it has left the queue, and comes back with its next message
             self._ready.append(address)
-            if isinstance(envelope, End):
+            if taken is END:
                 address.supervised.stop()
                 address.ended = True
             else:
-                address.supervised.handle(envelope)
+                address.supervised.handle(*taken)
             self.steps += 1
             return True
         return False

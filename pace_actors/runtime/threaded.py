@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pace_actors.errors import MailboxFull, PaceClosed
 from pace_actors.messages import Message, Rebuild
 from pace_actors.runtime.ids import AscendingIds
-from pace_actors.runtime.mailbox import End, Envelope, Mailbox
+from pace_actors.runtime.mailbox import END, Mailbox
 from pace_actors.runtime.port import Actor, Address, Timer
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.supervision import Incidents, Supervised
@@ -38,14 +38,14 @@ class LocalAddress:
 
     def tell(self, message: Message) -> None:
         """Put a message into the inbox. What is not taken is counted."""
-        refusal = self.mailbox.put(Envelope(message))
+        refusal = self.mailbox.put(message)
         if refusal is not None:
             self._incidents.not_delivered(self.name, message, refusal)
 
     def ask(self, message: Message) -> Promise:
         """Put a message into the inbox, for an answer. Fails with `PaceClosed` or `MailboxFull`."""
         promise = Promise()
-        refusal = self.mailbox.put(Envelope(message, promise))
+        refusal = self.mailbox.put(message, promise)
         if refusal == "closed":
             promise.fail(PaceClosed(f"{self.name} has stopped; nothing was written"))
         elif refusal == "full":
@@ -157,13 +157,13 @@ class ThreadedHost(ABC):
         """Let an actor handle up to `most` messages; False when it has none left, or has ended."""
         take, handle = address.mailbox.take, address.supervised.handle
         for _ in range(most):
-            envelope = take()
-            if envelope is None:
+            taken = take()
+            if taken is None:
                 return False
-            if isinstance(envelope, End):
+            if taken is END:
                 self._end(address)
                 return False
-            handle(envelope)
+            handle(*taken)
         return True
 
     def _end(self, address: LocalAddress) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, cast
@@ -11,17 +10,14 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from pace_actors.errors import ActorUnavailable, InvalidInput, PaceClosed
-from pace_actors.messages import LogGrew, Message, Rebuild, TimerOver, ViewThread, WaitIdle
-from pace_actors.runtime.ids import AscendingIds
-from pace_actors.runtime.mailbox import END, Envelope, Mailbox
+from pace_actors.messages import Message, TimerOver, ViewThread, WaitIdle
 from pace_actors.runtime.plain import PlainHost
 from pace_actors.runtime.pooled import PooledHost
 from pace_actors.runtime.port import Actor, Address, Reply
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.router import Router
 from pace_actors.runtime.simulated import SimulatedHost
-from pace_actors.runtime.supervision import Incidents, Supervised
-from pace_actors.runtime.threaded import LocalAddress, ThreadedHost
+from pace_actors.runtime.threaded import ThreadedHost
 from pace_actors.runtime.workers import Workers
 
 SOON_S = 5.0
@@ -165,62 +161,6 @@ def test_an_actor_that_cannot_be_built_again_refuses_what_is_asked_instead_of_ha
         address.ask(ViewThread()).wait(SOON_S)
     with pytest.raises(ActorUnavailable):
         address.ask(ViewThread()).wait(SOON_S)
-
-
-def test_one_that_fails_again_waits_before_it_is_built_and_control_messages_are_held_for_it() -> None:
-    """Goal: back-off. Method: supervision alone on a clock of the test's own; three failures, then peace."""
-    clock: list[float] = [0.0]
-    waits: list[float] = []
-    handled: list[Message] = []
-
-    def handle(message: Message, reply: Reply | None) -> None:  # noqa: ARG001
-        if isinstance(message, ViewThread):
-            raise RuntimeError("boom")  # noqa: TRY004
-        handled.append(message)
-
-    incidents = Incidents(cast("Any", CapturingLogger()), lambda: clock[0])
-    probe = Probe(handle)
-    supervised = Supervised(probe, cast("Address", LocalAddress("probe", incidents)), incidents, waits.append)
-    for _ in range(3):
-        supervised.handle(Envelope(ViewThread()))
-        clock[0] += waits[-1] if waits else 0
-    assert (waits, probe.lives) == ([1.0, 2.0], 3)
-    clock[0] -= 1
-    bell, refused = LogGrew(), Promise()
-    supervised.handle(Envelope(bell))
-    supervised.handle(Envelope(ViewThread(), refused))
-    with pytest.raises(ActorUnavailable):
-        refused.wait(0)
-    assert handled == []
-    clock[0] += 1
-    supervised.handle(Envelope(Rebuild()))
-    assert (handled, probe.lives) == ([bell], 4)
-    clock[0] += 61  # calm: the next failure counts as the first
-    supervised.handle(Envelope(ViewThread()))
-    assert (len(waits), probe.lives) == (2, 5)
-
-
-def test_a_full_inbox_refuses_requests_and_tells_but_takes_control_messages() -> None:
-    mailbox = Mailbox(bound=3)
-    mailbox.wake = lambda: None
-    requests = [Envelope(WaitIdle(position=n)) for n in range(5)]
-    assert [mailbox.put(envelope) for envelope in requests] == [None] * 3 + ["full"] * 2
-    bell = Envelope(LogGrew())
-    assert mailbox.put(bell) is None
-    assert [mailbox.take() for _ in range(4)] == [bell, *requests[:3]]
-    assert mailbox.take() is None
-    assert mailbox.close(only_if_empty=True)
-    assert (mailbox.put(bell), mailbox.take(), mailbox.take()) == ("closed", END, None)
-
-
-def test_a_mailbox_that_holds_only_a_control_message_is_not_empty() -> None:
-    mailbox = Mailbox()
-    mailbox.wake = lambda: None
-    bell = Envelope(LogGrew())
-    mailbox.put(bell)
-    assert not mailbox.close(only_if_empty=True)
-    assert mailbox.put(bell) is None  # it is still open
-    assert [mailbox.take() for _ in range(3)] == [bell, bell, None]
 
 
 def test_an_actor_that_has_ended_is_not_counted_among_those_that_run(host: ThreadedHost) -> None:
@@ -464,11 +404,3 @@ def test_the_one_that_was_used_least_recently_is_suggested_to_sleep() -> None:
     router.tell(3, ViewThread())
     host.settle()
     assert set(router.awake()) == {1, 3}
-
-
-def test_ids_ascend_also_when_the_clock_stands_still_or_goes_back() -> None:
-    clock = itertools.chain([5_000_000] * 5000, [1_000_000] * 10, itertools.repeat(9_000_000))
-    ids = AscendingIds(lambda: next(clock))
-    made = [ids() for _ in range(6000)]
-    assert made == sorted(set(made))
-    assert all(len(one) == 16 and one[6] >> 4 == 7 and one[8] >> 6 == 2 for one in made)

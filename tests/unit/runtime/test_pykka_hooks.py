@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 from importlib.metadata import version
 from queue import SimpleQueue
@@ -11,7 +12,7 @@ from typing import Any, cast
 import pykka
 from structlog.testing import CapturingLogger
 
-from pace_actors.runtime.mailbox import Envelope
+from pace_actors.runtime.plain import WAKE_UP, PlainActor, PlainHost
 from pace_actors.runtime.pooled import PooledActor, PooledHost
 from pace_actors.runtime.supervision import Incidents
 from pace_actors.runtime.threaded import LocalAddress
@@ -38,9 +39,21 @@ def test_the_loop_is_begun_by_a_hook_of_its_own_that_starts_no_thread() -> None:
     ready: SimpleQueue[LocalAddress | None] = SimpleQueue()
     address = LocalAddress("probe", Incidents(cast("Any", CapturingLogger()), lambda: 0.0))
     PooledActor(address, ready)._start_actor_loop()
-    address.mailbox.put(Envelope(cast("Any", _Request())))
+    address.mailbox.put(cast("Any", _Request()))
     assert ready.get_nowait() is address
     assert threading.active_count() == before
+
+
+def test_the_loop_on_a_thread_uses_only_what_a_simple_queue_and_a_wake_up_have() -> None:
+    """`_create_actor_inbox` is the hook; the loop reads `message` and `reply_to` of what `get` gives, and `empty`."""
+    source = inspect.getsource(pykka.Actor._actor_loop_running) + inspect.getsource(pykka.Actor._actor_loop_teardown)
+    assert set(re.findall(r"actor_inbox\.(\w+)", source)) == {"get", "empty"}
+    assert set(re.findall(r"envelope\.(\w+)", source)) == {"message", "reply_to"}
+    assert (WAKE_UP.message, WAKE_UP.reply_to) == (None, None)
+    host = PlainHost(cast("Any", CapturingLogger()))
+    inbox = PlainActor(LocalAddress("probe", host.incidents), host).actor_inbox
+    assert isinstance(inbox, SimpleQueue)
+    host.close()
 
 
 def test_pooled_actors_are_in_no_registry_of_pykka() -> None:
