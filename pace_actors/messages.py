@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from eventlog import Appended, EventLogError
 from pace_actors.domain.state import ThreadState
 from pace_actors.events import SummaryRequested
 from pace_actors.settings import ThreadSettings
@@ -99,12 +98,11 @@ class DeliverAnswer(Message, frozen=True, kw_only=True):
 
 
 class AppendEnded(Message, frozen=True, kw_only=True):
-    """The log's answer to an append of this actor."""
+    """The log has answered an append of this actor; the answer is in it."""
 
     control: ClassVar[bool] = True
 
-    number: int
-    outcome: Appended | EventLogError
+    append: Any
 
 
 class GoOn(Message, frozen=True, kw_only=True):

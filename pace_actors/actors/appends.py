@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from eventlog import Appended, EventLogError
+from eventlog import Appended, EventLogError, KeyReused
 from eventlog import OutcomeUnknown as LogOutcomeUnknown
 from pace_actors.errors import AppendFailed, OutcomeUnknown, PaceError
 from pace_actors.messages import Message
@@ -20,29 +20,38 @@ from pace_actors.runtime.port import Reply
 class Undurable:
     """One append under way, and who waits for it."""
 
-    __slots__ = ("digest", "make", "message", "number", "replies", "since_s", "turn_id")
+    __slots__ = ("digest", "is_over", "make", "message", "outcome", "replies", "since_s", "turn_id")
 
     def __init__(
         self,
-        number: int,
         message: Message,
         make: Callable[[Appended], Any],
         turn_id: str = "",
         digest: bytes = b"",
         since_s: float = 0.0,
     ) -> None:
-        self.since_s = since_s
-        self.number = number
         self.message = message
         self.make = make
         """Makes the answer from the log's."""
         self.turn_id = turn_id
         self.digest = digest
+        self.since_s = since_s
         self.replies: list[Reply] = []
+        self.outcome: Appended | EventLogError | None = None
+        """The log's answer, put here by the thread that commits. It stays until the actor has passed it on: one that
+        raises meanwhile finds it again."""
+        self.is_over = False
+        """Whether it was passed on."""
 
-    def give(self, appended: Appended) -> None:
-        """Answer everybody who waits."""
-        value = self.make(appended)
+    @property
+    def is_durable(self) -> bool:
+        """Whether it has ended well. A known key is none of ours: what was decided on it does not hold."""
+        return isinstance(self.outcome, Appended) and not self.outcome.known
+
+    def give(self) -> None:
+        """Answer everybody who waits: it is durable."""
+        assert isinstance(self.outcome, Appended)
+        value = self.make(self.outcome)
         for reply in self.replies:
             reply.give(value)
         # whoever asks again with the same turn id later finds it in the log
@@ -64,45 +73,51 @@ def not_stored(turn_id: str, error: EventLogError) -> PaceError:
 
 
 class Appends:
-    """The chain, oldest first. The log ends appends in the order in which they were made."""
+    """The chain, oldest first. The log ends appends in the order in which they were made.
+
+    Whatever its actor does with an outcome can be broken off and done again: an entry leaves the chain behind its last
+    step, and an answer that is given twice counts once.
+    """
 
     def __init__(self) -> None:
         self._under_way: deque[Undurable] = deque()
-        self._failed: list[Undurable] = []
-        self._cause: EventLogError | None = None
-        self._next = 0
         self.in_doubt = False
         """Whether the state that all this was decided on may not be the one that the log will have."""
 
     def __len__(self) -> int:
         return len(self._under_way)
 
-    def next_number(self) -> int:
-        """A number for an append."""
-        self._next += 1
-        return self._next
-
     def add(self, entry: Undurable) -> None:
-        """An append goes to the log."""
+        """An append has gone to the log."""
         self._under_way.append(entry)
-
-    def refused(self, entry: Undurable) -> None:
-        """The log did not take it: it is not under way. Those before it are."""
-        self._under_way.remove(entry)
 
     def find(self, turn_id: str) -> Undurable | None:
         """The append of a turn id that is under way."""
         return next((entry for entry in self._under_way if turn_id and entry.turn_id == turn_id), None)
 
-    def ended_well(self, number: int) -> Undurable:
-        """Take out the oldest append: it is durable."""
-        return self._oldest(number)
+    def adopt(self, entry: Undurable) -> None:
+        """Take in an append that has ended and of which the actor does not know: it broke just behind making it."""
+        if not entry.is_over and entry not in self._under_way:
+            self.in_doubt = True
+            self._under_way.append(entry)
 
-    def ended_badly(self, number: int, error: EventLogError) -> None:
-        """Take out the oldest append: it failed. The first failure is the cause for all that were decided on it."""
-        self._failed.append(self._oldest(number))
-        self._cause = self._cause or error
-        self.in_doubt = True
+    def ended_well(self) -> Undurable | None:
+        """The oldest append that is durable and not over. One that has failed puts all behind it in doubt."""
+        for entry in self._under_way:
+            if entry.is_durable:
+                return entry
+            if entry.outcome is None:
+                return None
+            self.in_doubt = True
+        return None
+
+    def over(self, entry: Undurable) -> None:
+        """An append was passed on."""
+        entry.is_over = True
+        if self._under_way[0] is entry:
+            self._under_way.popleft()
+        else:
+            self._under_way.remove(entry)
 
     def doubt(self) -> None:
         """The actor is rebuilt: what is under way is not in its state."""
@@ -110,19 +125,26 @@ class Appends:
 
     def abandon(self) -> None:
         """The actor ends before its appends do: their callers are told that the outcome is open."""
-        for entry in (*self._failed, *self._under_way):
+        for entry in self._under_way:
             entry.fail(not_stored(entry.turn_id, LogOutcomeUnknown()))
-        self._failed.clear()
         self._under_way.clear()
 
-    def settle(self) -> tuple[list[Undurable], EventLogError | None]:
-        """All have ended, the state can be read again: which failed, in order, and the cause."""
-        assert not self._under_way
-        failed, cause = self._failed, self._cause
-        self._failed, self._cause, self.in_doubt = [], None, False
-        return failed, cause
+    @property
+    def has_ended(self) -> bool:
+        """Whether all of them have ended, and the log says what holds."""
+        return all(entry.outcome is not None for entry in self._under_way)
 
-    def _oldest(self, number: int) -> Undurable:
-        entry = self._under_way.popleft()
-        assert entry.number == number
-        return entry
+    def failed(self) -> tuple[list[Undurable], EventLogError | None]:
+        """When all have ended: which failed, in order, and the first failure, which is the cause for all of them."""
+        failed = [entry for entry in self._under_way if not entry.is_durable]
+        if not failed:
+            return [], None
+        outcome = failed[0].outcome
+        return failed, outcome if isinstance(outcome, EventLogError) else KeyReused(turn_id=failed[0].turn_id)
+
+    def settle(self) -> None:
+        """Those that failed were told, and the state is read again."""
+        for entry in self._under_way:
+            entry.is_over = True
+        self.in_doubt = False  # before the chain is empty: an actor that breaks here doubts it again
+        self._under_way.clear()

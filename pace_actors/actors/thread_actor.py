@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from eventlog import Appended, Chain, EventLogError, KeyReused, WrongExpectedVersion
+from eventlog import Appended, Chain, EventLogError, WrongExpectedVersion
 from pace_actors import messages as m
 from pace_actors.actors.appends import Appends, Undurable, not_stored
 from pace_actors.actors.services import Services
@@ -85,9 +85,13 @@ class ThreadActor:
         self._arm()
 
     def failed(self, error: BaseException) -> None:  # noqa: ARG002 - the port gives it
-        """What is under way still ends, and its callers get its outcome; nothing is decided until then."""
+        """What is under way still ends, and its callers get its outcome; nothing is decided until then.
+
+        No timer outlives this: the one whose message has just been broken would never be set again.
+        """
         self._appends.doubt()
-        if self._held:
+        self._cancel_all()
+        if self._held or len(self._appends):
             self._me.tell(m.GoOn())
 
     def stop(self) -> None:
@@ -96,9 +100,7 @@ class ThreadActor:
         for _, reply in self._held:
             if reply is not None:
                 reply.fail(PaceClosed("the thread has stopped; nothing was written"))
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._cancel_all()
         self._metrics.note_pending(self._key.stream, 0)
 
     def receive(self, message: m.Message, reply: Reply | None) -> None:
@@ -106,8 +108,10 @@ class ThreadActor:
         if not message.control:
             self._used_s = self._host.monotonic_s()
         if isinstance(message, m.AppendEnded):
-            self._append_ended(message)
+            self._appends.adopt(message.append)
+            self._pass_on()
         elif isinstance(message, m.GoOn):
+            self._pass_on()
             self._drain()
         elif self._appends.in_doubt or self._held:
             self._held.append((message, reply))
@@ -280,15 +284,15 @@ class ThreadActor:
         digest: bytes = b"",
     ) -> None:
         after = evolve(self._ahead, heard, decided)
-        number = self._appends.next_number()
-        entry = Undurable(number, message, make, turn_id, digest, self._host.monotonic_s())
+        entry = Undurable(message, make, turn_id, digest, self._host.monotonic_s())
         if reply is not None:
             entry.replies.append(reply)
+        me = self._me
 
         def ended(outcome: Appended | EventLogError) -> None:
-            self._me.tell(m.AppendEnded(number=number, outcome=outcome))
+            entry.outcome = outcome
+            me.tell(m.AppendEnded(append=entry))
 
-        self._appends.add(entry)
         try:
             self._log.append(
                 [heard, *decided],
@@ -302,8 +306,8 @@ class ThreadActor:
                 done=ended,
             )
         except EventLogError as error:
-            self._appends.refused(entry)
             raise not_stored(turn_id, error) from error
+        self._appends.add(entry)
         self._ahead = after
         self._note(message, heard, decided)
         self._arm()
@@ -339,18 +343,17 @@ class ThreadActor:
                 case _:
                     pass
 
-    def _append_ended(self, message: m.AppendEnded) -> None:
-        outcome = message.outcome
-        if isinstance(outcome, Appended) and not outcome.known:
+    def _pass_on(self) -> None:
+        """Tell the outcomes that have come."""
+        while (entry := self._appends.ended_well()) is not None:
+            outcome = entry.outcome
+            assert isinstance(outcome, Appended)
+            entry.give()
             self._conflicts = 0
             self._durable_version = max(self._durable_version, outcome.stream_version)
-            entry = self._appends.ended_well(message.number)
             self._metrics.append_took((self._host.monotonic_s() - entry.since_s) * 1000)
-            entry.give(outcome)
-        else:
-            error = outcome if isinstance(outcome, EventLogError) else KeyReused(stream=self._key.stream)
-            self._appends.ended_badly(message.number, error)
-        if self._appends.in_doubt and not len(self._appends):
+            self._appends.over(entry)
+        if self._appends.in_doubt and self._appends.has_ended:
             self._settle()
 
     def _settle(self) -> None:
@@ -358,7 +361,7 @@ class ThreadActor:
 
         Unless somebody else had appended to the stream: nothing of ours was stored, so all of it is decided again.
         """
-        failed, cause = self._appends.settle()
+        failed, cause = self._appends.failed()
         if cause is not None:
             self._logger.warning("append_failed", error=cause.code, appends=len(failed))
             self._conflicts += isinstance(cause, WrongExpectedVersion)
@@ -368,14 +371,16 @@ class ThreadActor:
             else:
                 for entry in failed:
                     entry.fail(not_stored(entry.turn_id, cause))
+        self._appends.settle()
         self.start(self._me)
         self._drain()
 
     def _drain(self) -> None:
         while self._held and not self._appends.in_doubt:
-            self._handle_held(*self._held.popleft())
+            self._handle_held(*self._held[0])
 
     def _handle_held(self, message: m.Message, reply: Reply | None) -> None:
+        """Handle the oldest that is held. It goes behind its last step: each of them can be handled twice."""
         try:
             self._handle(message, reply)
         except PaceError as refused:
@@ -386,6 +391,8 @@ class ThreadActor:
             if reply is not None:
                 reply.fail(error)
             raise
+        finally:
+            self._held.popleft()
 
     # --- timers and views ---------------------------------------------------------------------------------------------
 
@@ -443,6 +450,11 @@ class ThreadActor:
         timer = self._timers.pop(name, None)
         if timer is not None:
             timer.cancel()
+
+    def _cancel_all(self) -> None:
+        for name in list(self._timers):
+            self._cancel(name)
+        self._wait_key = None
 
     def _view(self) -> m.ThreadView:
         return m.ThreadView(
