@@ -53,7 +53,7 @@ FENCED_REASONS: frozenset[str] = frozenset({"session_ended", "generation", "dupl
 Finish = Literal["stop", "length", "broken", "unknown"]
 
 
-class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Base of all values: immutable; a field that holds its default takes no bytes. Defaults are for ever."""
 
 
@@ -127,7 +127,7 @@ class Action(Struct, frozen=True, kw_only=True):
     outcome: Text = ""
 
 
-class Covers(msgspec.Struct, frozen=True):
+class Covers(msgspec.Struct, frozen=True, gc=False):
     """The turns first … last, both included, that a summary stands for or a request asks for."""
 
     first: int
@@ -137,21 +137,21 @@ class Covers(msgspec.Struct, frozen=True):
         return isinstance(turn, int) and self.first <= turn <= self.last
 
 
-class Version(msgspec.Struct, frozen=True, order=True):
+class Version(msgspec.Struct, frozen=True, order=True, gc=False):
     """Version of a summary: generation, then number. Neither ever restarts."""
 
     generation: int
     number: int
 
 
-class Masked(msgspec.Struct, frozen=True):
+class Masked(msgspec.Struct, frozen=True, gc=False):
     """How many secrets of one kind redaction took out of an event."""
 
     kind: Code
     count: int
 
 
-class Score(msgspec.Struct, frozen=True):
+class Score(msgspec.Struct, frozen=True, gc=False):
     """One recalled entry in a context: the position of its event, and its score in thousandths."""
 
     position: int

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
+
+import msgspec
 
 from eventlog import StoredEvent
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.domain.thread import evolve
 from pace_actors.events import (
     REGISTRY,
-    Decided,
     Decision,
     Heard,
     Input,
@@ -22,7 +23,7 @@ from pace_actors.events import (
 from pace_actors.values import Covers
 
 
-class Batch(NamedTuple):
+class Batch(msgspec.Struct, frozen=True, gc=False):
     """One input and the decisions that it caused, as they lie in the log."""
 
     stream: str
@@ -44,21 +45,29 @@ class Batch(NamedTuple):
         return self.position + len(self.decided)
 
 
-def batches(stored: Iterable[StoredEvent]) -> Iterator[Batch]:
-    """Group events into batches. A batch whose first event is not among them is left out; so is one cut short."""
+def batches(stored: Iterable[StoredEvent], prefix: str = "") -> Iterator[Batch]:
+    """Group events into batches; those of streams whose names begin otherwise than with `prefix` are not decoded.
+
+    A batch whose first event is not among them is left out; so is one cut short.
+    """
+    decode = REGISTRY.decode
     head: StoredEvent | None = None
-    heard: Input | None = None
-    decided: list[Decision] = []
+    first = last = 0
+    heard: Any = None
+    decided: list[Any] = []
     for event in stored:
+        position = event.position
         if event.place == 0:
-            head, heard, decided = event, cast("Input", REGISTRY.decode(event)), []
+            if not event.stream.startswith(prefix):
+                head = None
+                continue
+            head, first, last = event, position, position + event.count - 1
+            heard, decided = decode(event), []
             assert isinstance(heard, Heard)
-        elif head is not None and event.position == head.position + event.place:
-            decision = REGISTRY.decode(event)
-            assert isinstance(decision, Decided)
-            decided.append(cast("Decision", decision))
-        if head is not None and heard is not None and event.position == head.position + head.count - 1:
-            yield Batch(head.stream, head.version, head.position, heard, tuple(decided), head.erased)
+        elif head is not None and position == first + event.place:
+            decided.append(decode(event))
+        if position == last and head is not None:
+            yield Batch(head.stream, head.version, first, heard, tuple(decided), head.erased)
             head = None
 
 

@@ -46,7 +46,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     text: Text = ""
 
 
-class OpenRequest(msgspec.Struct, frozen=True):
+class OpenRequest(msgspec.Struct, frozen=True, gc=False):
     """A request of the live session and generation that has no decision yet."""
 
     version: int
@@ -98,7 +98,10 @@ class ThreadState(Struct, frozen=True, kw_only=True):
 
     def open_request(self, version: int) -> OpenRequest | None:
         """The open request of that version."""
-        return next((request for request in self.open_requests if request.version == version), None)
+        for request in self.open_requests:
+            if request.version == version:
+                return request
+        return None
 
 
 EMPTY = ThreadState()
@@ -118,6 +121,49 @@ def world_hash(digests: Mapping[str, bytes]) -> str:
         name = stream.encode()
         total.update(len(name).to_bytes(4, "big") + name + digests[stream])
     return total.hexdigest()
+
+
+def holds_together(state: ThreadState) -> bool:
+    """Whether `broken_invariants` finds nothing: the same conditions in one pass, for who asks after every batch."""
+    covered, displaced = state.covered, state.displaced
+    return not state.version or (
+        state.first_turn - 1 <= covered <= displaced <= state.last_turn
+        and (state.summary is not None) == (covered >= state.first_turn)
+        and state.accepted_version < state.next_version
+        and len(state.window) <= state.settings.window
+        and (state.live or not (state.pending or state.window or state.summary or state.open_requests))
+        and _turns_ascend(state)
+        and (not state.open_requests or _requests_hold(state))
+    )
+
+
+def _turns_ascend(state: ThreadState) -> bool:
+    """Whether covered < pending ≤ displaced < window ≤ last, each turn after the one before it."""
+    before = state.covered
+    for turn in state.pending:
+        number = turn.turn
+        if number <= before:
+            return False
+        before = number
+    if before > state.displaced:
+        return False
+    before = state.displaced
+    for shown in state.window:
+        number = shown.live.turn
+        if number <= before:
+            return False
+        before = number
+    return before <= state.last_turn
+
+
+def _requests_hold(state: ThreadState) -> bool:
+    highest, following = state.highest_asked, state.next_version
+    if highest > state.displaced:
+        return False
+    for request in state.open_requests:
+        if request.version >= following or request.covers.last > highest:
+            return False
+    return len(state.open_requests) <= 1 or not state.settings.coalesce or state.settings_at > 0
 
 
 def broken_invariants(state: ThreadState) -> tuple[str, ...]:

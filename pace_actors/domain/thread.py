@@ -6,7 +6,8 @@ erased text came back, or a thread got stuck. Nothing here reads a clock, change
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -68,10 +69,11 @@ def decide(state: ThreadState, heard: Input) -> tuple[Decision, ...]:
 
 def evolve(state: ThreadState, heard: Input, decided: Sequence[Decision]) -> ThreadState:
     """The state after a batch. The only place where state changes."""
+    heard_at = state.version + 1
     after = _take_in(state, heard)
     for decision in decided:
-        after = _apply(after, heard, state.version + 1, decision)
-    return replace(after, version=state.version + 1 + len(decided))
+        after = RULES[type(decision)](after, heard, heard_at, decision)
+    return replace(after, version=heard_at + len(decided))
 
 
 def step(state: ThreadState, heard: Input) -> ThreadState:
@@ -193,7 +195,7 @@ class _Draft:
 
     def add(self, decision: Decision) -> None:
         self.decided.append(decision)
-        self.state = _apply(self.state, self.heard, self.before.version + 1, decision)
+        self.state = RULES[type(decision)](self.state, self.heard, self.before.version + 1, decision)
 
     def ask(self) -> None:
         request = next_request(self.state)
@@ -280,63 +282,9 @@ def _erase(draft: _Draft) -> None:
 
 
 def _take_in(state: ThreadState, heard: Input) -> ThreadState:
-    if isinstance(heard, SettingsChanged):
+    if type(heard) is SettingsChanged:
         return replace(state, settings=heard.settings, settings_at=state.version + 1)
     return state
-
-
-def _apply(state: ThreadState, heard: Input, heard_at: int, decision: Decision) -> ThreadState:
-    match decision:
-        case TurnRecorded():
-            assert isinstance(heard, TurnHeard)
-            return _with_turn(state, heard, heard_at, decision)
-        case TurnsDisplaced(to=to):
-            moved = tuple(turn.live for turn in state.window if turn.turn <= to)
-            return replace(
-                state,
-                displaced=to,
-                window=tuple(turn for turn in state.window if turn.turn > to),
-                pending=trimmed((*state.pending, *moved), state.settings.context_chars),
-            )
-        case SummaryRequested():
-            request = OpenRequest(decision.version, decision.base_version, decision.covers, decision.by)
-            return replace(
-                state,
-                open_requests=(*state.open_requests, request),
-                next_version=decision.version + 1,
-                highest_asked=max(state.highest_asked, decision.covers.last),
-            )
-        case SummaryAccepted():
-            assert isinstance(heard, AnswerArrived)
-            return _with_summary(state, heard, heard_at, decision)
-        case SummaryRejected():
-            assert isinstance(heard, AnswerArrived)
-            return _without_answer(state, heard, decision)
-        case TurnWithdrawn(turns=turns):
-            gone = frozenset(turns)
-            return replace(
-                state,
-                window=tuple(turn for turn in state.window if turn.turn not in gone),
-                pending=tuple(turn for turn in state.pending if turn.turn not in gone),
-            )
-        case SummaryInvalidated():
-            assert isinstance(heard, WithdrawAsked)
-            return _in_new_generation(state, heard)
-        case SessionEnded():
-            return _ended(state)
-        case ThreadErased():
-            return replace(
-                _ended(state),
-                session=decision.session,
-                generation=decision.generation,
-                accepted_version=decision.accepted_version,
-                next_version=decision.next_version,
-                last_turn=decision.last_turn,
-                first_turn=decision.last_turn + 1,
-                displaced=decision.last_turn,
-                covered=decision.last_turn,
-                erased_at=heard_at + 1,
-            )
 
 
 def _with_turn(state: ThreadState, heard: TurnHeard, heard_at: int, recorded: TurnRecorded) -> ThreadState:
@@ -347,32 +295,61 @@ def _with_turn(state: ThreadState, heard: TurnHeard, heard_at: int, recorded: Tu
         )
     live = live_turn(turn, heard_at, heard)
     window_turn = WindowTurn(live=live, user=heard.user, assistant=heard.assistant, actions=heard.actions)
+    at = heard.at
+    if state.last_turn and at < state.last_activity:
+        at = state.last_activity
+    return replace(state, last_turn=turn, window=(*state.window, window_turn), last_activity=at)
+
+
+def _displaced(state: ThreadState, _heard: Input, _heard_at: int, displaced: TurnsDisplaced) -> ThreadState:
+    to, window = displaced.to, state.window
+    pending = [*state.pending]
+    stay = 0
+    for turn in window:  # they ascend
+        live = turn.live
+        if live.turn > to:
+            break
+        pending.append(live)
+        stay += 1
+    return replace(
+        state, displaced=to, window=window[stay:], pending=trimmed(tuple(pending), state.settings.context_chars)
+    )
+
+
+def _requested(state: ThreadState, _heard: Input, _heard_at: int, asked: SummaryRequested) -> ThreadState:
+    version, covers, highest = asked.version, asked.covers, state.highest_asked
     return replace(
         state,
-        last_turn=turn,
-        window=(*state.window, window_turn),
-        last_activity=max(state.last_activity, heard.at) if state.last_turn else heard.at,
+        open_requests=(*state.open_requests, OpenRequest(version, asked.base_version, covers, asked.by)),
+        next_version=version + 1,
+        highest_asked=max(highest, covers.last),
     )
 
 
 def _with_summary(state: ThreadState, heard: AnswerArrived, heard_at: int, accepted: SummaryAccepted) -> ThreadState:
-    request = state.open_request(heard.version)
+    number = heard.version
+    request = state.open_request(number)
     assert request is not None
-    version = Version(heard.generation, heard.version)
+    covered = request.covers.last
     return replace(
         state,
-        summary=Summary(version=version, at=heard_at, chars=accepted.chars, text=accepted_text(heard, accepted)),
-        covered=request.covers.last,
-        accepted_version=heard.version,
-        pending=tuple(turn for turn in state.pending if turn.turn > request.covers.last),
-        open_requests=_closed(state, heard.version),
+        summary=Summary(
+            version=Version(heard.generation, number),
+            at=heard_at,
+            chars=accepted.chars,
+            text=accepted_text(heard, accepted),
+        ),
+        covered=covered,
+        accepted_version=number,
+        pending=_behind(state.pending, covered),
+        open_requests=_closed(state, number),
         failures=0,
         last_failure=None,
         text_rejections=0,
     )
 
 
-def _without_answer(state: ThreadState, heard: AnswerArrived, rejected: SummaryRejected) -> ThreadState:
+def _without_answer(state: ThreadState, heard: AnswerArrived, _heard_at: int, rejected: SummaryRejected) -> ThreadState:
     """T14: what was fenced or stale counts as no failure."""
     state = replace(state, open_requests=_closed(state, heard.version))
     if rejected.reason in FENCED_REASONS or rejected.reason == "stale":
@@ -386,7 +363,16 @@ def _without_answer(state: ThreadState, heard: AnswerArrived, rejected: SummaryR
     )
 
 
-def _in_new_generation(state: ThreadState, heard: WithdrawAsked) -> ThreadState:
+def _without_turns(state: ThreadState, _heard: Input, _heard_at: int, withdrawn: TurnWithdrawn) -> ThreadState:
+    gone = frozenset(withdrawn.turns)
+    return replace(
+        state,
+        window=tuple(turn for turn in state.window if turn.turn not in gone),
+        pending=tuple(turn for turn in state.pending if turn.turn not in gone),
+    )
+
+
+def _in_new_generation(state: ThreadState, heard: WithdrawAsked, _heard_at: int, _: SummaryInvalidated) -> ThreadState:
     """T15: what was withdrawn is gone already; the rest of the session begins again as pending."""
     gone = frozenset(heard.turns)
     pending = tuple(turn for turn in heard.live if turn.turn not in gone)
@@ -399,7 +385,7 @@ def _in_new_generation(state: ThreadState, heard: WithdrawAsked) -> ThreadState:
     )
 
 
-def _ended(state: ThreadState) -> ThreadState:
+def _ended(state: ThreadState, _heard: Input, _heard_at: int, _: SessionEnded | ThreadErased) -> ThreadState:
     return replace(
         _without_requests(state),
         live=False,
@@ -412,23 +398,71 @@ def _ended(state: ThreadState) -> ThreadState:
     )
 
 
+def _erased(state: ThreadState, heard: Input, heard_at: int, erased: ThreadErased) -> ThreadState:
+    return replace(
+        _ended(state, heard, heard_at, erased),
+        session=erased.session,
+        generation=erased.generation,
+        accepted_version=erased.accepted_version,
+        next_version=erased.next_version,
+        last_turn=erased.last_turn,
+        first_turn=erased.last_turn + 1,
+        displaced=erased.last_turn,
+        covered=erased.last_turn,
+        erased_at=heard_at + 1,
+    )
+
+
+RULES: Final[dict[type[Decision], Callable[[ThreadState, Any, int, Any], ThreadState]]] = {
+    TurnRecorded: _with_turn,
+    TurnsDisplaced: _displaced,
+    SummaryRequested: _requested,
+    SummaryAccepted: _with_summary,
+    SummaryRejected: _without_answer,
+    TurnWithdrawn: _without_turns,
+    SummaryInvalidated: _in_new_generation,
+    SessionEnded: _ended,
+    ThreadErased: _erased,
+}
+"""What each decision makes of a state: (state, input, the input's stream version, decision) → state.
+
+`events.CAUSES` says which input stands before it.
+"""
+
+
 def _without_requests(state: ThreadState) -> ThreadState:
     return replace(state, open_requests=(), highest_asked=0, failures=0, last_failure=None, text_rejections=0)
 
 
 def _closed(state: ThreadState, version: int) -> tuple[OpenRequest, ...]:
-    return tuple(request for request in state.open_requests if request.version != version)
+    return tuple([request for request in state.open_requests if request.version != version])
+
+
+def _behind(pending: tuple[LiveTurn, ...], turn: int) -> tuple[LiveTurn, ...]:
+    """The pending turns, which ascend, behind a turn."""
+    for index, live in enumerate(pending):
+        if live.turn > turn:
+            return pending[index:]
+    return ()
 
 
 def trimmed(pending: tuple[LiveTurn, ...], chars: int) -> tuple[LiveTurn, ...]:
     """Keep the extracts of the newest turns that can fit into a context; the log holds the others."""
-    room = chars
-    kept = list(pending)
-    for index in range(len(kept) - 1, -1, -1):
-        turn = kept[index]
+    room, place = chars, len(pending)
+    for turn in reversed(pending):
+        place -= 1
         room -= turn.extract_chars
         if room < 0:
-            if turn.user_extract is None and turn.assistant_extract is None:
-                break  # everything older was trimmed before
-            kept[index] = replace(turn, user_extract=None, assistant_extract=None)
+            return _without_extracts(pending, place)
+    return pending
+
+
+def _without_extracts(pending: tuple[LiveTurn, ...], newest: int) -> tuple[LiveTurn, ...]:
+    """Drop the extracts of the turn at an index and of all older ones."""
+    kept = list(pending)
+    for index in range(newest, -1, -1):
+        turn = kept[index]
+        if turn.user_extract is None and turn.assistant_extract is None:
+            break  # everything older was trimmed before
+        kept[index] = replace(turn, user_extract=None, assistant_extract=None)
     return tuple(kept)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
-from eventlog import EventLog, StoredEvent
+from eventlog import EventLog
 from pace_actors.domain.fold import batches
-from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants, state_digest, world_hash
+from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants, holds_together, state_digest, world_hash
 from pace_actors.domain.thread import evolve
 from pace_actors.values import THREAD_PREFIX, ThreadKey
 
@@ -46,21 +46,20 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 def replay(log: EventLog, *, on_progress: Progress | None = None) -> Replayed:
     """Fold a whole log, as far as it reaches now. Memory grows with the threads, not with the length of the log.
 
-    Every state is checked after every batch (`broken_invariants`). Raises what reading a damaged or newer log raises.
+    Every state is checked after every batch (`holds_together`). Raises what reading a damaged or newer log raises.
     """
     head = log.head()
     states: dict[str, ThreadState] = {}
     broken: list[Broken] = []
     broken_count = count = 0
-    for batch in batches(_of_threads(log, head)):
-        state = evolve(states.get(batch.stream, EMPTY), batch.heard, batch.decided)
-        states[batch.stream] = state
+    for batch in batches(log.read_all(limit=head), THREAD_PREFIX) if head else ():  # positions are gapless
+        stream = batch.stream
+        state = states[stream] = evolve(states.get(stream, EMPTY), batch.heard, batch.decided)
         count += 1
-        words = broken_invariants(state)
-        if words:
+        if not holds_together(state):
             broken_count += 1
             if len(broken) < BROKEN_MAX:
-                broken.append(Broken(batch.position, batch.stream, words))
+                broken.append(Broken(batch.position, stream, broken_invariants(state)))
         if on_progress is not None and count % PROGRESS_BATCHES == 0:
             on_progress(batch.last_position, head)
     if on_progress is not None:
@@ -86,8 +85,3 @@ def replay_thread(log: EventLog, key: ThreadKey, *, at: int | None = None) -> Th
             break
         state = evolve(state, batch.heard, batch.decided)
     return state
-
-
-def _of_threads(log: EventLog, head: int) -> Iterator[StoredEvent]:
-    """The events of threads up to a position; positions are gapless, so that many events are read."""
-    return (event for event in log.read_all(limit=head) if event.stream.startswith(THREAD_PREFIX)) if head else iter(())

@@ -6,6 +6,9 @@ log of what was decided is folded again and must give the same state, also after
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import Phase
@@ -34,8 +37,10 @@ from pace_actors.events import (
     EraseThreadAsked,
     Input,
     ResetAsked,
+    SessionEnded,
     SettingsChanged,
     SummaryAccepted,
+    SummaryInvalidated,
     SummaryRejected,
     SummaryRequested,
     WithdrawAsked,
@@ -192,25 +197,34 @@ def accepts_anything_open(state: ThreadState, heard: AnswerArrived) -> Decision:
     return SummaryAccepted(chars=1)
 
 
-def forgets_the_generation(state: ThreadState) -> ThreadState:
+def keeps_the_summary(state: ThreadState, *_: object) -> ThreadState:
+    """Wrong: the session is over and everything of it stays."""
+    return msgspec.structs.replace(state, live=False)
+
+
+def forgets_the_generation(state: ThreadState, *_: object) -> ThreadState:
     """Wrong (T15 turned round): a withdrawn turn stays in the summary's range and what follows is kept as it was."""
     return msgspec.structs.replace(state, pending=())
 
 
-WRONG = {
+WRONG: dict[str, tuple[str | type[Decision], Callable[..., Any]]] = {
     "last arrival wins": ("refuse_or_accept", accepts_anything_open),
-    "an ended session keeps its summary": ("_ended", lambda state: msgspec.structs.replace(state, live=False)),
-    "a new generation forgets what was covered": ("_in_new_generation", lambda state, _: forgets_the_generation(state)),
+    "an ended session keeps its summary": (SessionEnded, keeps_the_summary),
+    "a new generation forgets what was covered": (SummaryInvalidated, forgets_the_generation),
     "what is displaced is dropped": ("trimmed", lambda pending, _: pending[1:]),
     "requests of a closed answer stay open": ("_closed", lambda state, _: state.open_requests),
 }
+"""The function, or the decision whose rule of evolving it is, and what is put into its place."""
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_rule_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: the account can fail. Method: one rule is turned round, and the same play must find it."""
     target, wrong = WRONG[name]
-    monkeypatch.setattr(rules, target, wrong)
+    if isinstance(target, str):
+        monkeypatch.setattr(rules, target, wrong)
+    else:
+        monkeypatch.setitem(rules.RULES, target, wrong)
     play = hypothesis_settings(
         max_examples=300,
         stateful_step_count=25,

@@ -16,7 +16,15 @@ from pace_actors.actors import thread_actor
 from pace_actors.domain import thread
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.summary import judge_text
-from pace_actors.events import AnswerArrived, SummaryAccepted, SummaryRejected, SummaryRequested
+from pace_actors.events import (
+    AnswerArrived,
+    Decision,
+    SessionEnded,
+    SummaryAccepted,
+    SummaryInvalidated,
+    SummaryRejected,
+    SummaryRequested,
+)
 from pace_actors.values import Covers
 from tests.support.account import Broken
 from tests.support.world import World, held
@@ -52,6 +60,11 @@ def test_the_scenario_is_harmless_with_the_right_rules() -> None:
     play(a_world())
 
 
+def put_rule(patch: pytest.MonkeyPatch, decision: type[Decision], rule: Callable[..., ThreadState]) -> None:
+    """Another rule for what a decision makes of a state."""
+    patch.setitem(thread.RULES, decision, rule)
+
+
 def last_arrival_wins(patch: pytest.MonkeyPatch) -> None:
     def rule(state: ThreadState, heard: AnswerArrived) -> SummaryAccepted | SummaryRejected:
         if state.open_request(heard.version) is None or heard.failure:
@@ -64,16 +77,20 @@ def last_arrival_wins(patch: pytest.MonkeyPatch) -> None:
 def accept_after_a_reset(patch: pytest.MonkeyPatch) -> None:
     right = thread._ended
 
-    def ended(state: ThreadState) -> ThreadState:
-        return replace(right(state), open_requests=state.open_requests)
+    def ended(state: ThreadState, *more: Any) -> ThreadState:
+        return replace(right(state, *more), open_requests=state.open_requests)
 
-    patch.setattr(thread, "_ended", ended)
+    put_rule(patch, SessionEnded, ended)
     last_arrival_wins(patch)
 
 
 def version_restarts(patch: pytest.MonkeyPatch) -> None:
     right = thread._ended
-    patch.setattr(thread, "_ended", lambda state: replace(right(state), next_version=1, accepted_version=0))
+
+    def ended(state: ThreadState, *more: Any) -> ThreadState:
+        return replace(right(state, *more), next_version=1, accepted_version=0)
+
+    put_rule(patch, SessionEnded, ended)
 
 
 def fold_only_the_newest(patch: pytest.MonkeyPatch) -> None:
@@ -93,9 +110,9 @@ def fold_only_the_newest(patch: pytest.MonkeyPatch) -> None:
 def boundary_without_text(patch: pytest.MonkeyPatch) -> None:
     right = thread._without_answer
 
-    def without(state: ThreadState, heard: AnswerArrived, rejected: SummaryRejected) -> ThreadState:
+    def without(state: ThreadState, heard: AnswerArrived, *more: Any) -> ThreadState:
         request = state.open_request(heard.version)
-        moved = right(state, heard, rejected)
+        moved = right(state, heard, *more)
         return (
             moved
             if request is None
@@ -106,7 +123,7 @@ def boundary_without_text(patch: pytest.MonkeyPatch) -> None:
             )
         )
 
-    patch.setattr(thread, "_without_answer", without)
+    put_rule(patch, SummaryRejected, without)
 
 
 def text_without_boundary(patch: pytest.MonkeyPatch) -> None:
@@ -116,7 +133,7 @@ def text_without_boundary(patch: pytest.MonkeyPatch) -> None:
         after = right(state, *more)
         return replace(after, covered=max(state.first_turn, state.covered), pending=state.pending)
 
-    patch.setattr(thread, "_with_summary", with_summary)
+    put_rule(patch, SummaryAccepted, with_summary)
 
 
 def displaced_is_dropped(patch: pytest.MonkeyPatch) -> None:
@@ -126,18 +143,20 @@ def displaced_is_dropped(patch: pytest.MonkeyPatch) -> None:
 def withdrawal_keeps_the_summary(patch: pytest.MonkeyPatch) -> None:
     right = thread._in_new_generation
 
-    def in_new_generation(state: ThreadState, heard: Any) -> ThreadState:
-        after = right(state, heard)
+    def in_new_generation(state: ThreadState, *more: Any) -> ThreadState:
+        after = right(state, *more)
         return replace(after, summary=state.summary, covered=state.covered, pending=state.pending)
 
-    patch.setattr(thread, "_in_new_generation", in_new_generation)
+    put_rule(patch, SummaryInvalidated, in_new_generation)
 
 
 def numbers_go_back(patch: pytest.MonkeyPatch) -> None:
     right = thread._ended
-    patch.setattr(
-        thread, "_ended", lambda state: replace(right(state), last_turn=0, first_turn=1, displaced=0, covered=0)
-    )
+
+    def ended(state: ThreadState, *more: Any) -> ThreadState:
+        return replace(right(state, *more), last_turn=0, first_turn=1, displaced=0, covered=0)
+
+    put_rule(patch, SessionEnded, ended)
 
 
 WRONG: list[Patch] = [

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from msgspec.structs import replace
 
-from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants
-from pace_actors.domain.thread import admit, as_if, decide, evolve, idle_since, next_request, step, wait_s
+from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants, holds_together
+from pace_actors.domain.thread import RULES, admit, as_if, decide, evolve, idle_since, next_request, step, wait_s
 from pace_actors.events import (
     ClockRead,
+    Decision,
     EraseThreadAsked,
     ResetAsked,
     SessionEnded,
@@ -482,6 +483,12 @@ def test_no_state_that_is_wrong_passes_for_right() -> None:
         replace(good, highest_asked=0),
     ]
     assert [broken_invariants(state) == () for state in damaged] == [False] * len(damaged)
+    assert [holds_together(state) for state in damaged] == [False] * len(damaged)
+    assert holds_together(good)
+
+
+def test_every_decision_has_a_rule_for_what_it_makes_of_a_state() -> None:
+    assert set(RULES) == set(get_args(Decision))
 
 
 def test_rules_change_none_of_their_arguments_and_say_the_same_again() -> None:
