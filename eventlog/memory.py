@@ -250,6 +250,11 @@ class MemoryLog:
         self._answer()
         return count
 
+    def waiting(self) -> int:
+        """How much somebody waits for: appends, and moved checkpoints whose durability was asked for."""
+        with self._lock:
+            return len(self._queue) + len(self._told)
+
     def fail_next(self, error: EventLogError, count: int = 1) -> None:
         """Make the next `count` appends fail with `error` when they are committed; nothing of them is stored."""
         with self._lock:

@@ -7,8 +7,8 @@ the turn is recorded all the same, and recording it again with its id gives its 
 from __future__ import annotations
 
 import asyncio
-import threading
 import weakref
+from collections import deque
 from collections.abc import Awaitable, Generator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
@@ -27,13 +27,21 @@ from pace_actors.thread import Recorded, Thread, outcome_unknown, raise_refusal
 from pace_actors.values import DEFAULT_USER, ThreadKey
 
 
+HANDED_AT_ONCE = 16
+"""Answers that a loop is given before whatever else is due on it has its turn."""
+
+
 class Wakeups:
-    """Hands answers to the futures of one event loop. However many come between two turns of it, it is woken once."""
+    """Hands answers to the futures of one event loop. However many come between two turns of it, it is woken once.
+
+    No lock: the loop would wait for a thread that holds it and is not running.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._lock = threading.Lock()
-        self._arrived: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+        self._arrived: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._called = False
+        """Whether `_hand_over` will run. Reset before it looks, so that it sees whatever relied on it."""
         self._open: set[asyncio.Future[Any]] = set()
         self.rung = 0
         """How often the loop was woken."""
@@ -41,42 +49,42 @@ class Wakeups:
     def future_of(self, answer: Answer) -> asyncio.Future[Any]:
         """A future of this loop that ends as the answer does."""
         future = self._loop.create_future()
-        with self._lock:
-            self._open.add(future)
+        self._open.add(future)
         answer.then(lambda value, error: self._arrive(future, value, error))
         return future
 
     def _arrive(self, future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
         """On whichever thread answers."""
-        with self._lock:
-            self._arrived.append((future, value, error))
-            if len(self._arrived) > 1:
-                return
-            self.rung += 1
+        self._arrived.append((future, value, error))
+        if self._called:
+            return
+        self._called = True
+        self.rung += 1
         try:
             self._loop.call_soon_threadsafe(self._hand_over)
         except RuntimeError:  # the loop is closed: nobody waits any more
-            with self._lock:
-                self._arrived.clear()
+            self._arrived.clear()
+            self._called = False
 
     def end_all(self, error: BaseException) -> None:
         """End every future that has no answer yet; nobody answers any more."""
-        with self._lock:
-            left = list(self._open)
-        for future in left:
+        for future in self._open.copy():
             self._arrive(future, None, error)
 
     def _hand_over(self) -> None:
-        with self._lock:
-            arrived, self._arrived = self._arrived, []
-            self._open.difference_update(future for future, _, _ in arrived)
-        for future, value, error in arrived:
+        self._called = False
+        for _ in range(min(HANDED_AT_ONCE, len(self._arrived))):
+            future, value, error = self._arrived.popleft()
+            self._open.discard(future)
             if future.done():
                 continue  # cancelled
             if error is None:
                 future.set_result(value)
             else:
                 future.set_exception(error)
+        if self._arrived and not self._called:
+            self._called = True
+            self._loop.call_soon(self._hand_over)
 
 
 class AsyncPace:
@@ -98,9 +106,9 @@ class AsyncPace:
         """A conversation of a user. Asking creates nothing."""
         return AsyncThread(self, self._pace.thread(thread, user=user))
 
-    def threads(self) -> list[ThreadKey]:
-        """All threads that the log knows, oldest first."""
-        return self._pace.threads()
+    async def threads(self) -> list[ThreadKey]:
+        """As `Pace.threads`."""
+        return await asyncio.to_thread(self._pace.threads)
 
     async def wait_idle(self, timeout: float = 60.0) -> bool:  # noqa: ASYNC109 - the same word as in Pace
         """As `Pace.wait_idle`."""
@@ -215,7 +223,7 @@ class AsyncThread:
             channel=channel,
             context=context,
         )
-        future = self._pace.wakeups().future_of(core.ask(self.key, turn))
+        future = self._pace.wakeups().future_of(core.ask_soon(self.key, turn))
         try:
             async with asyncio.timeout(core.options.deadline_s):
                 recorded: Recorded = await future
@@ -246,7 +254,7 @@ class AsyncThread:
             channel=channel,
             context=context,
         )
-        answer = core.ask(self.key, turn)
+        answer = core.ask_soon(self.key, turn)
         raise_refusal(answer)
         return self._pace.wakeups().future_of(answer)
 
@@ -256,7 +264,10 @@ class AsyncThread:
         core.check_context(user_text, now)
         try:
             async with asyncio.timeout(core.options.deadline_s):
-                view: m.ThreadView = await self._pace.wakeups().future_of(core.view(self.key))
+                view: m.ThreadView = await self._pace.wakeups().future_of(core.view_soon(self.key))
+                if core.is_large(view):
+                    context: Context = await self._pace.wakeups().future_of(core.context_soon(view, user_text, now))
+                    return context
         except LATE:
             return core.late_context(self.key, user_text, now)
         return core.context(view, user_text, now)
@@ -264,20 +275,20 @@ class AsyncThread:
     async def reset(self, *, at: datetime | None = None) -> bool:
         """As `Thread.reset`."""
         core = self._pace.core
-        return (await self._pace.done(core.ask(self.key, core.reset(at)))).changed
+        return (await self._pace.done(core.ask_soon(self.key, core.reset(at)))).changed
 
     async def settings(self, *, at: datetime | None = None, **changes: Any) -> ThreadSettings:
         """As `Thread.settings`."""
         core = self._pace.core
         if changes:
             message = await asyncio.to_thread(core.change_settings, self.key, changes, at)
-            await self._pace.done(core.ask(self.key, message))
-        view: m.ThreadView = await self._pace.within(core.view(self.key))
+            await self._pace.done(core.ask_soon(self.key, message))
+        view: m.ThreadView = await self._pace.within(core.view_soon(self.key))
         return view.settings
 
-    def is_recorded(self, turn_id: str) -> bool:
+    async def is_recorded(self, turn_id: str) -> bool:
         """As `Thread.is_recorded`."""
-        return self._thread.is_recorded(turn_id)
+        return await asyncio.to_thread(self._thread.is_recorded, turn_id)
 
 
 class Opening:

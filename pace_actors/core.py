@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from typing import Any
@@ -33,17 +33,22 @@ from pace_actors.errors import (
 )
 from pace_actors.events import REGISTRY
 from pace_actors.models.port import Summariser
+from pace_actors.runtime.lane import Lane
 from pace_actors.runtime.pooled import PooledHost
 from pace_actors.runtime.port import Answer
+from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.resolver import Resolver
 from pace_actors.settings import changed
 from pace_actors.values import ContextRef, Microseconds, ThreadKey, check_id
 
 CONTEXTS_KEPT = 10_000
 """Threads whose last context is remembered, to be named by the turn that answers it."""
-KEPT_KEYS_MAX = 100_000
+HOMES_MAX = 100_000
 SETTINGS_EVENTS_MAX = 64
 """A stream has a turn among its first events, or none."""
+SMALL_CHARS = 256 * 1024
+CHARS_A_PENDING_TURN = 1024
+"""A context of so many characters takes well under a millisecond; a pending turn takes as long as so many of them."""
 CORRELATION_CHARS = 16
 """Of a UUIDv7 in hexadecimal: its time and its counter."""
 LATE: tuple[type[Exception], ...] = (TimeoutError, MailboxFull, ActorUnavailable)
@@ -64,12 +69,15 @@ class Core:
         """What `thread.settings(resume=…)` has said of threads without turns; it counts more than the open."""
         self._carried: set[ThreadKey] = set()
         """Threads in memory that were given the settings which the log has of them."""
-        self._kept_keys: set[ThreadKey] = set()
-        """Threads of which the log is known to have a turn; a cache."""
+        self._homes: dict[ThreadKey, Engine] = {}
+        """Where threads live that the log knows or that were asked for something; a cache."""
+        self._moves = 0
+        """How often a thread has moved between the log and memory: what was found out before may be wrong."""
         self._contexts: OrderedDict[ThreadKey, ContextRef] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
         self._resolver = Resolver()
+        self._lane = Lane("pace-lookups")
         self._process = os.getpid()
 
     # --- where a thread lives -----------------------------------------------------------------------------------------
@@ -82,30 +90,40 @@ class Core:
     def engine_of(self, key: ThreadKey) -> Engine:
         """Where a thread lives: in the log, or in memory only (`resume="never"`). Raises `PaceClosed`."""
         self.check_open()
-        if not self._is_passing(key):
-            return self.engine
-        engine = self._in_memory()
-        if key not in self._carried and self.log.stream_version(key.stream):
+        home = self._homes.get(key)
+        if home is not None:
+            return home
+        moves = self._moves
+        passing = self._is_passing(key)
+        home = self._in_memory() if passing else self.engine
+        known = self.log.stream_version(key.stream)
+        if passing and known and key not in self._carried:
             self._carried.add(key)
             stored = thread_from(self.log.read(key.stream, limit=SETTINGS_EVENTS_MAX)).settings
             changes = {**msgspec.structs.asdict(stored), **self.options.settings, "resume": "never"}
-            engine.ask(key, m.ChangeSettings(at=self.now(), changes=changes))
-        return engine
+            home.ask(key, m.ChangeSettings(at=self.now(), changes=changes))
+        if known:
+            self._lives_in(key, home, moves)
+        return home
+
+    def _lives_in(self, key: ThreadKey, home: Engine, moves: int) -> None:
+        with self._lock:
+            if moves == self._moves:
+                if len(self._homes) >= HOMES_MAX:
+                    self._homes.clear()
+                self._homes[key] = home
 
     def _is_passing(self, key: ThreadKey) -> bool:
         """A thread of which the log has a turn is kept for ever; of others `resume` says it."""
-        if key in self._kept_keys:
-            return False
         chosen = self._chosen.get(key) or self.options.settings.get("resume")
-        if chosen is None and not self.log.stream_version(key.stream):
-            return False
-        stored = list(self.log.read(key.stream, limit=SETTINGS_EVENTS_MAX))
-        if any(event.type == "TurnHeard" for event in stored):
-            if len(self._kept_keys) >= KEPT_KEYS_MAX:
-                self._kept_keys.clear()
-            self._kept_keys.add(key)
-            return False
-        return (chosen or thread_from(stored).settings.resume) == "never"
+        if not self.log.stream_version(key.stream):
+            return chosen == "never"
+        settings_events = []
+        for event in self.log.read(key.stream, limit=SETTINGS_EVENTS_MAX):
+            if event.type == "TurnHeard":
+                return False
+            settings_events.append(event)
+        return (chosen or thread_from(settings_events).settings.resume) == "never"
 
     def _change_resume(self, key: ThreadKey, changes: Mapping[str, Any]) -> Mapping[str, Any]:
         """Move a thread without turns between the log and memory, with its settings. The choice is stored in the log.
@@ -126,6 +144,8 @@ class Core:
             self.done(self.engine.ask(key, m.ChangeSettings(at=self.now(), changes={"resume": resume})))
         with self._lock:
             self._chosen[key] = resume
+            self._moves += 1
+            self._homes.pop(key, None)
         return {**msgspec.structs.asdict(view.settings), **changes}
 
     def _in_memory(self) -> Engine:
@@ -133,6 +153,11 @@ class Core:
             if self._passing is None:
                 self._passing = Engine(MemoryLog(REGISTRY), self.host, self._summariser, self.options)
             return self._passing
+
+    @property
+    def model_name(self) -> str:
+        """What the summariser calls itself."""
+        return self._summariser.name
 
     @property
     def is_closed(self) -> bool:
@@ -150,11 +175,34 @@ class Core:
 
     def ask(self, key: ThreadKey, message: m.Message) -> Answer:
         """Ask a thread's actor. Raises `PaceClosed`."""
-        return self.engine_of(key).ask(key, message)
+        moves = self._moves
+        home = self.engine_of(key)
+        answer = home.ask(key, message)
+        if key not in self._homes:
+            self._lives_in(key, home, moves)
+        return answer
 
     def view(self, key: ThreadKey) -> Answer:
-        """A `ThreadView`. Raises `PaceClosed`."""
-        return self.engine_of(key).view(key)
+        """A `ThreadView`. One that nobody knows wakes nobody and creates nothing. Raises `PaceClosed`."""
+        home = self.engine_of(key)
+        return home.ask(key, m.ViewThread()) if key in self._homes else home.view(key)
+
+    def ask_soon(self, key: ThreadKey, message: m.Message) -> Answer:
+        """As `ask`, for a caller that must not wait for a disk: if the log has to be read for it, another thread asks.
+
+        What one caller asks of a thread stays in order.
+        """
+        return self._soon(key, lambda: self.ask(key, message))
+
+    def view_soon(self, key: ThreadKey) -> Answer:
+        """As `view`, for a caller that must not wait for a disk."""
+        return self._soon(key, lambda: self.view(key))
+
+    def _soon(self, key: ThreadKey, ask: Callable[[], Answer]) -> Answer:
+        self.check_open()
+        home = self._homes.get(key)
+        is_awake = home is not None and home.threads.is_awake(key)
+        return ask() if is_awake and not self._lane.has(key) else self._lane.ask(key, ask)
 
     def check_context(self, user_text: str | None, now: datetime | None) -> None:
         """Raise `InvalidInput` for arguments that make no context, `PaceClosed`."""
@@ -271,6 +319,24 @@ class Core:
                 self._contexts.popitem(last=False)
         return context
 
+    def context_soon(self, view: m.ThreadView, user_text: str | None, now: datetime | None) -> Answer:
+        """As `context`, made by another thread: for a view that `is_large`."""
+
+        def make() -> Answer:
+            answer = Promise()
+            answer.give(self.context(view, user_text, now))
+            return answer
+
+        return self._lane.ask((view.key, "context"), make)
+
+    @staticmethod
+    def is_large(view: m.ThreadView) -> bool:
+        """Whether making a context of it may take longer than a loop should wait, about a millisecond."""
+        window, pending = view.state.window, view.state.pending
+        shown = min(view.settings.context_chars, sum(turn.live.chars for turn in window))
+        actions = sum(len(action.name) + len(action.outcome) for turn in window for action in turn.actions)
+        return shown + actions + len(pending) * CHARS_A_PENDING_TURN > SMALL_CHARS
+
     def late_context(self, key: ThreadKey, user_text: str | None, now: datetime | None) -> Context:
         """The context when the thread did not answer in time."""
         at = moment(self._moment("now", now))
@@ -280,12 +346,14 @@ class Core:
 
     def close(self, timeout_s: float) -> None:
         """Stop everything in order, once. Raises `CloseTimeout` with the culprits; the log is closed all the same."""
+        deadline = time.monotonic() + timeout_s
+        looked_up = self._lane.close(timeout_s)
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-        deadline = time.monotonic() + timeout_s
-        culprits = [culprit for engine in self.engines for culprit in engine.close(deadline)]
+        culprits = [] if looked_up else ["lookups"]
+        culprits += [culprit for engine in self.engines for culprit in engine.close(deadline)]
         self.host.close()
         self._summariser.close()
         try:

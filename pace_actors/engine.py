@@ -86,7 +86,9 @@ class Engine:
             lambda key: f"thread {key.user}/{key.thread}",
             options.awake_max,
         )
-        self.summariser = host.spawn(SummarizerActor(self.services, summariser), "summariser")
+        self.summariser = host.spawn(SummarizerActor(self.services, summariser), SummarizerActor.name)
+        self.followers: Sequence[Address] = (self.summariser,)
+        """The background workers, in the order in which they are stopped."""
 
     def _deliver(self, key: ThreadKey, answer: m.DeliverAnswer) -> None:
         self.threads.tell(key, answer)
@@ -114,6 +116,8 @@ class Engine:
             try:
                 if self._settled(max(LOOK_S, deadline - time.monotonic())):
                     return True
+            except ActorUnavailable:  # a background worker is down, and may be back in time
+                self.log.wait_for(self.log.head() + 1, RETRY_S)
             except (TimeoutError, EventLogError):
                 return False
             if time.monotonic() >= deadline:
@@ -131,7 +135,8 @@ class Engine:
                 return False
         self.log.flush(max(0.0, deadline - time.monotonic()))
         head = self.log.head()
-        self.summariser.ask(m.WaitIdle(position=head)).wait(deadline - time.monotonic())
+        for follower in self.followers:
+            follower.ask(m.WaitIdle(position=head)).wait(deadline - time.monotonic())
         return self.log.head() == head
 
     def digests(self, timeout_s: float) -> dict[str, bytes]:
@@ -156,7 +161,7 @@ class Engine:
     def close(self, deadline: float) -> list[str]:
         """Stop in order: no more answers, then what was asked of threads, then the log. Returns who did not end."""
         deadline = max(deadline, time.monotonic() + LOOK_S)
-        culprits = self.host.stop([self.summariser], max(0.0, deadline - time.monotonic()))
+        culprits = self.host.stop(self.followers, max(0.0, deadline - time.monotonic()))
         for _ in range(2):  # first what is in the inboxes is appended, then its outcome is passed on
             waiting = [address.ask(m.ViewThread()) for address in self.threads.awake().values()]
             for answer in waiting:

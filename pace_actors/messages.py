@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from eventlog import Parked
 from pace_actors.domain.state import ThreadState
 from pace_actors.events import SummaryRequested
 from pace_actors.settings import ThreadSettings
@@ -116,11 +117,11 @@ class TimerOver(Message, frozen=True, kw_only=True):
 
     control: ClassVar[bool] = True
 
-    timer: Literal["idle", "wait", "redeliver", "deadline", "sleep", "rest"]
+    timer: Literal["idle", "wait", "sleep", "rest"]
     about: Any = None
 
 
-# --- to the SummarizerActor -------------------------------------------------------------------------------------------
+# --- to followers -----------------------------------------------------------------------------------------------------
 
 
 class LogGrew(Message, frozen=True, kw_only=True):
@@ -129,33 +130,58 @@ class LogGrew(Message, frozen=True, kw_only=True):
     control: ClassVar[bool] = True
 
 
-class FoldBegan(Message, frozen=True, kw_only=True):
-    """A worker took up a model call."""
+class StartWritten(Message, frozen=True, kw_only=True):
+    """It is durable that the work at a position is begun."""
 
     control: ClassVar[bool] = True
-
-    stream: str
-    version: int
-
-
-class FoldEnded(Message, frozen=True, kw_only=True):
-    """A model call came to its end."""
-
-    control: ClassVar[bool] = True
-
-    stream: str
-    version: int
-    answer: DeliverAnswer
-
-
-class WaitIdle(Message, frozen=True, kw_only=True):
-    """Answered with the position read, when every request up to `position` has its decision."""
 
     position: int
 
 
-class ViewSummariser(Message, frozen=True, kw_only=True):
-    """Answered with `SummariserView`."""
+class ReleaseParked(Message, frozen=True, kw_only=True):
+    """Work again at what is parked at a position, and at what came later of its key; answered with whether it was."""
+
+    position: int
+
+
+class WaitIdle(Message, frozen=True, kw_only=True):
+    """Answered with the position read, when all work up to `position` is finished."""
+
+    position: int
+
+
+class ViewFollower(Message, frozen=True, kw_only=True):
+    """Answered with `FollowerView`."""
+
+
+# --- to the SummarizerActor -------------------------------------------------------------------------------------------
+
+
+class FoldBegan(Message, frozen=True, kw_only=True):
+    """A worker took up the model call of the request at a position."""
+
+    control: ClassVar[bool] = True
+
+    position: int
+
+
+class FoldEnded(Message, frozen=True, kw_only=True):
+    """The model call of the request at a position came to its end."""
+
+    control: ClassVar[bool] = True
+
+    position: int
+    stream: str
+    answer: DeliverAnswer
+
+
+class FoldTimerOver(Message, frozen=True, kw_only=True):
+    """The model did not keep its deadline, or a thread has not decided on an answer yet."""
+
+    control: ClassVar[bool] = True
+
+    position: int
+    timer: Literal["redeliver", "deadline"]
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -200,12 +226,20 @@ class Withdrawn(Message, frozen=True, kw_only=True):
     turns: tuple[int, ...]
 
 
-class SummariserView(Message, frozen=True, kw_only=True):
-    """Figures of the summariser."""
+class FollowerView(Message, frozen=True, kw_only=True):
+    """Figures of a follower."""
 
+    name: str
     position: int
+    """How far it has read."""
+    checkpoint: int
+    """How far everything is finished."""
+    lag: int
+    """Events behind the checkpoint."""
+    stall_s: float
+    """Seconds since the checkpoint moved; 0 when nothing lies behind it."""
     waiting: int
     running: int
     delivered: int
-    """Answers given to threads whose decision is not in the log yet."""
-    model: str
+    """Work that only waits for somebody else's decision."""
+    parked: tuple[Parked, ...]

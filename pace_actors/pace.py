@@ -7,6 +7,7 @@ import contextlib
 import os
 import time
 import weakref
+from collections.abc import Iterator
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -22,13 +23,13 @@ from pace_actors.core import Core
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.state import EMPTY, world_hash
 from pace_actors.engine import Options
-from pace_actors.errors import InvalidInput
+from pace_actors.errors import ActorUnavailable, InvalidInput
 from pace_actors.events import REGISTRY
 from pace_actors.lease import Lease, lease
 from pace_actors.models.choose import summariser_from
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.logs import default_logger
-from pace_actors.runtime.supervision import DeadLetter
+from pace_actors.runtime.supervision import DeadLetter, GivenUp
 from pace_actors.settings import changed
 from pace_actors.thread import Thread
 from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, ThreadKey, one_of, positive
@@ -49,11 +50,14 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     actors: int
     restarts: int
     """How often an actor was rebuilt after an exception."""
+    given_up: tuple[GivenUp, ...]
+    """Actors that failed too often, and are tried again every ten minutes only."""
     refused: int
     """Requests that found an inbox full."""
     dead_letters: int
-    """Messages to actors that had stopped."""
+    """Messages to actors that had stopped or were down."""
     last_dead_letters: tuple[DeadLetter, ...]
+    """The last 100, refused requests among them."""
     waiting_messages: int
     """In all inboxes together."""
     waiting_messages_max: int
@@ -61,9 +65,9 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     append_latency: LatencyStats
     coverage: CoverageStats
     summaries: SummaryStats
-    summariser: m.SummariserView
-    summariser_lag: int
-    """Events that the summariser has not read yet."""
+    followers: tuple[m.FollowerView, ...]
+    """The background workers: how far each has come, and what it has parked. One that is down is missing."""
+    model: str
 
 
 class Pace:
@@ -170,24 +174,32 @@ class Pace:
         engine, host = self.core.engine, self.core.host
         inboxes = host.inboxes()
         metrics = engine.metrics
-        view = self.core.within(engine.summariser.ask(m.ViewSummariser()))
         return Stats(
             log=self.log.stats(),
             threads_awake=len(engine.threads.awake()),
             threads_woken=engine.threads.woken,
             actors=host.actors,
             restarts=host.restarts,
+            given_up=host.incidents.given_up,
             refused=host.incidents.refused,
             dead_letters=host.dead_letters,
-            last_dead_letters=tuple(host.incidents.last_dead_letters),
+            last_dead_letters=host.incidents.last_dead_letters,
             waiting_messages=sum(inboxes),
             waiting_messages_max=max(inboxes, default=0),
             append_latency=metrics.append_latency(),
             coverage=metrics.coverage(),
             summaries=metrics.summaries(),
-            summariser=view,
-            summariser_lag=max(0, self.log.head() - view.position),
+            followers=tuple(self._followers()),
+            model=self.core.model_name,
         )
+
+    def _followers(self) -> Iterator[m.FollowerView]:
+        for answer in [follower.ask(m.ViewFollower()) for follower in self.core.engine.followers]:
+            try:
+                view: m.FollowerView = self.core.within(answer)
+            except ActorUnavailable:
+                continue  # it is down, which `restarts` and `given_up` say
+            yield view
 
     @property
     def core(self) -> Core:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pace_actors.cli.incidents import incident_lines, incidents_of
 from pace_actors.cli.options import NAMES_SHOWN, examples, json_option, reaching, settings_of_environment
 from pace_actors.cli.screen import Bar, console, counted, print_json, shown_key
 from pace_actors.errors import InvalidInput
@@ -145,6 +146,7 @@ def _tell(pace: Pace, tally: Tally, took_s: float, *, summarised: bool, as_json:
                 "turns_per_second": rate,
                 "summarised": summarised,
                 "state_hash": pace.state_hash(),
+                "incidents": incidents_of(pace.stats()),
             }
         )
         return
@@ -157,6 +159,8 @@ def _tell(pace: Pace, tally: Tally, took_s: float, *, summarised: bool, as_json:
     out.print(", ".join(parts))
     out.print(f"{took_s:.2f} s, {rate:,} turns/s; {counted(len(pace.threads()), 'thread')} in the log")
     for words in _late(tally):
+        out.print(words, style="bold yellow")
+    for words in incident_lines(pace.stats()):
         out.print(words, style="bold yellow")
     if not summarised:
         out.print("Some summaries are still to be made; that goes on when the directory is opened again.", style="dim")

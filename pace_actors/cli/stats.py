@@ -54,7 +54,11 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 @directory
 @json_option
 def command(directory: str, *, as_json: bool) -> None:
-    """Count what a log holds: events, threads, turns, sessions, and what came of the summaries."""
+    """Count what a log holds: events, threads, turns, sessions, and what came of the summaries.
+
+    What only a process that has it open knows (actors given up, dead letters, latencies) is in its `Pace.stats()`;
+    `pace import` says its own at the end.
+    """
     with reading(directory) as log, Bar("counting") as bar:
         figures = figures_of(log, bar)
     if as_json:

@@ -8,6 +8,7 @@ proportion to all actors.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,14 @@ from pace_actors.runtime.threaded import LocalAddress, ThreadedHost
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-MESSAGES_A_TURN = 64
+MESSAGES_A_TURN = 8
 """Messages that an actor may handle before others that wait get the thread."""
+COMPUTED_S = 0.001
+LET_IN_S = 0.00005
+"""A thread that has run actors for a millisecond lets others have the interpreter, an event loop perhaps, which would
+get it after 5 ms only: that is how long the interpreter leaves it to who does not offer it."""
+HELD_S = 0.05
+"""A thread that is with one actor for so long is not waited for: the next one takes over."""
 
 
 class PooledActor(pykka.Actor):
@@ -43,8 +50,24 @@ class PooledActor(pykka.Actor):
         address.mailbox.wake = lambda: ready.put(address)
 
 
+class Runner:
+    """A thread that runs actors, as the others see it."""
+
+    __slots__ = ("running", "turns")
+
+    def __init__(self) -> None:
+        self.running = False
+        self.turns = 0
+        """How many actors it has been with."""
+
+
 class PooledHost(ThreadedHost):
-    """Actors on a pool. `threads` bounds how many run at the same moment; a handler that hangs costs one of them."""
+    """Actors on a pool of at most `threads`; a handler that hangs costs one of them.
+
+    One of them runs actors at a time. The interpreter would let a second one compute only in turns with the first, and
+    whoever waits for the interpreter, an event loop above all, would wait for both. When the one is with an actor for
+    long, be it a disk that is slow or a handler that hangs, the next one takes over, and it ends behind that actor.
+    """
 
     def __init__(
         self,
@@ -56,21 +79,52 @@ class PooledHost(ThreadedHost):
     ) -> None:
         super().__init__(logger, **({} if now is None else {"now": now}), workers=workers)
         self._ready: SimpleQueue[LocalAddress | None] = SimpleQueue()
-        self._size = threads
-        for number in range(threads):
-            threading.Thread(target=self._loop, name=f"pace-pool-{number}", daemon=True).start()
+        self._spare = threading.Semaphore(threads)
+        self._watched = self._stopped = False
+        self._take_over()
 
     def _begin(self, address: LocalAddress) -> None:
         PooledActor(address, self._ready)._start_actor_loop()  # noqa: SLF001 - pykka's own `start` would register it
 
-    def _loop(self) -> None:
-        ready = self._ready
-        while (address := ready.get()) is not None:
+    def _take_over(self) -> bool:
+        if not self._spare.acquire(blocking=False):
+            return False
+        self._runner = runner = Runner()
+        threading.Thread(target=self._loop, args=(runner,), name="pace-pool", daemon=True).start()
+        return True
+
+    def _loop(self, runner: Runner) -> None:
+        ready, clock, began_s = self._ready, time.perf_counter, 0.0
+        while self._runner is runner and (address := ready.get()) is not None:
+            runner.running = True
+            if not self._watched:
+                self._watch(runner)
             if self.run(address, MESSAGES_A_TURN):
                 ready.put(address)
+            runner.turns += 1
+            runner.running = False
+            if clock() - began_s > COMPUTED_S:
+                if not ready.empty():
+                    time.sleep(LET_IN_S)
+                began_s = clock()
+        self._spare.release()
+
+    def _watch(self, runner: Runner) -> None:
+        """Look again later whether it is still with the same actor."""
+        self._watched = True
+        turns = runner.turns
+        self._timers.after(HELD_S, lambda: self._look(runner, turns))
+
+    def _look(self, runner: Runner, turns: int) -> None:
+        """On the thread of the timers, and only while there is something to do."""
+        self._watched = False  # before it is asked, so that a turn that begins now is watched by one of us
+        if runner.running and not self._stopped:
+            held = runner is self._runner and runner.turns == turns
+            if not (held and self._take_over()):
+                self._watch(self._runner)
 
     def close(self) -> None:
         """Give up timers, workers and the pool."""
         super().close()
-        for _ in range(self._size):
-            self._ready.put(None)
+        self._stopped = True
+        self._ready.put(None)

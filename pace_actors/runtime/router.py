@@ -1,7 +1,8 @@
 """Virtual actors: the first message to a key wakes its actor; an actor that is idle, or one too many, goes to sleep.
 
 Messages go through one lock with waking and sleeping, so that there are never two incarnations of a key and no message
-falls between them.
+falls between them. Who finds somebody else in there need not wait if the actor is awake: its inbox takes the message,
+unless it has just been closed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from pace_actors.errors import PaceClosed
 from pace_actors.messages import Message, TimerOver
 from pace_actors.runtime.port import Actor, Address, Answer, Host
 
@@ -36,8 +38,15 @@ class Router(Generic[K]):
 
     def ask(self, key: K, message: Message) -> Answer:
         """Ask the actor of a key; wakes it."""
-        with self._lock:
+        if not self._lock.acquire(blocking=False):
+            answer = self._ask_awake(key, message)
+            if answer is not None:
+                return answer
+            self._lock.acquire()
+        try:
             return self._address(key).ask(message)
+        finally:
+            self._lock.release()
 
     def is_awake(self, key: K) -> bool:
         """Whether the actor of a key is awake now."""
@@ -55,6 +64,21 @@ class Router(Generic[K]):
         """The actors that are awake, least recently used first."""
         with self._lock:
             return dict(self._awake)
+
+    def _ask_awake(self, key: K, message: Message) -> Answer | None:
+        """Ask past the lock; None, and nothing asked, if the actor is not awake or has just gone to sleep."""
+        address = self._awake.get(key)
+        if address is None:
+            return None
+        answer = address.ask(message)
+        if answer.is_kept:
+            try:
+                answer.wait(0)
+            except PaceClosed:
+                return None
+            except Exception:  # noqa: BLE001 - an answer like any other
+                return answer
+        return answer
 
     def _address(self, key: K) -> Address:
         address = self._awake.get(key)

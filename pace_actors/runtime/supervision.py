@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -39,12 +39,14 @@ TIMER_SLACK_S = 0.001
 """Clocks are added up in floating point: a timer may be early by a rounding, and must still find its actor due."""
 
 
-class DeadLetter(NamedTuple):
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """A message that nobody took."""
 
     actor: str
     message: str
+    """Its type."""
     reason: str
+    """`closed`: it had stopped; `unavailable`: it was down; `too many held`: and held enough already; `full`."""
 
 
 class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +87,8 @@ class Incidents:
                 self.refused += 1
             else:
                 self.dead_letters += 1
-            self._last_dead_letters.append(DeadLetter(actor, type(message).__name__, reason))
+            letter = DeadLetter(actor=actor, message=type(message).__name__, reason=reason)
+            self._last_dead_letters.append(letter)
 
     @property
     def last_dead_letters(self) -> tuple[DeadLetter, ...]:

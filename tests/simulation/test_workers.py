@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pace_actors.actors.summarizer_actor import fold_task
+from pace_actors.actors.fold_work import fold_task
 from pace_actors.domain.fold import requests_of
 from pace_actors.messages import Message
 from pace_actors.runtime.port import Address

@@ -178,7 +178,7 @@ class World:
 
     def step(self) -> bool:
         """One message is handled, one append ends or one due timer runs out; False when there is nothing to do now."""
-        queued = self.log.stats().queued
+        queued = self.log.waiting()
         commit_first = bool(queued and self._random and self._random.random() < 0.5)
         if not commit_first and self.host.step():
             self.check()

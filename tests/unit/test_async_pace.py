@@ -32,11 +32,11 @@ def test_the_verbs_are_those_of_pace_and_the_log_is_the_same(tmp_path: Path) -> 
                 await kitchen.settings(window=99)
             with pytest.raises(InvalidInput):
                 await kitchen.record("", "")
-            assert kitchen.is_recorded("1")
+            assert await kitchen.is_recorded("1")
             assert await kitchen.reset()
             assert not await kitchen.reset()
             assert await pace.wait_idle(10)
-            assert [key.thread for key in pace.threads()] == ["kitchen"]
+            assert [key.thread for key in await pace.threads()] == ["kitchen"]
             assert (await pace.stats()).threads_awake == 1
             return await pace.state_hash()
 

@@ -105,8 +105,8 @@ class Scenes:
         """Whether an answer stands at the gate; waits for it while one is being made."""
         deadline = time.monotonic() + self._patience_s
         while not self._gate.wait_until_one_waits(POLL_S):
-            view = self._pace.stats().summariser
-            if time.monotonic() > deadline or not view.running + view.waiting:
+            busy = any(follower.running + follower.waiting for follower in self._pace.stats().followers)
+            if time.monotonic() > deadline or not busy:
                 return False
         return True
 

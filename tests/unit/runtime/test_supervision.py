@@ -27,6 +27,7 @@ from pace_actors.runtime.supervision import (
     FAILURES_MAX,
     GIVEN_UP_S,
     HELD_MAX,
+    DeadLetter,
     GivenUp,
     Incidents,
     Supervised,
@@ -228,7 +229,8 @@ def test_what_is_held_is_bounded_and_what_is_over_is_a_dead_letter() -> None:
         address.tell(NumberedBell(number=number))
     host.settle()
     assert host.dead_letters - before == 5
-    assert host.incidents.last_dead_letters[-1] == ("patient", "NumberedBell", "too many held")
+    last = host.incidents.last_dead_letters[-1]
+    assert last == DeadLetter(actor="patient", message="NumberedBell", reason="too many held")
     patient.ill = False
     host.advance(GIVEN_UP_S)
     assert patient.heard == [NumberedBell(number=number) for number in range(HELD_MAX)]
@@ -248,7 +250,8 @@ def test_the_last_hundred_dead_letters_are_listed_and_all_are_counted() -> None:
     for number in range(DEAD_LETTERS_KEPT + 7):
         address.tell(NumberedBell(number=number) if number > 6 else ViewThread())
     assert host.dead_letters == DEAD_LETTERS_KEPT + 7
-    assert host.incidents.last_dead_letters == (("gone", "NumberedBell", "closed"),) * DEAD_LETTERS_KEPT
+    letter = DeadLetter(actor="gone", message="NumberedBell", reason="closed")
+    assert host.incidents.last_dead_letters == (letter,) * DEAD_LETTERS_KEPT
 
 
 def test_one_that_has_stopped_is_no_longer_given_up() -> None:
