@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from pace_actors import messages as m
 from pace_actors.actors.fold_work import fold_task
 from pace_actors.domain.fold import requests_of
 from pace_actors.messages import Message
+from pace_actors.models.port import FoldTask
+from pace_actors.models.scripted import Outcome, join_script
 from pace_actors.runtime.port import Address
 from pace_actors.runtime.simulated import SimulatedHost
-from tests.support.world import World
+from tests.support.world import World, held
 
 
 class BusyHost(SimulatedHost):
@@ -107,3 +112,33 @@ def test_a_turn_of_very_many_actions_is_capped_for_the_model_as_a_whole() -> Non
     assert task.input_chars <= 600
     assert task.turns[0].actions[-1].endswith("more actions]")
     assert task.turns[0].user == "do all of it"
+
+
+@pytest.mark.parametrize("coalesce", [True, False])
+def test_a_fold_that_ends_the_process_each_time_costs_its_thread_one_failure(*, coalesce: bool) -> None:
+    """Goal: poison holds up nobody for ever (T12). Method: the program ends whenever that turn is folded."""
+    deadly = True
+
+    def script(task: FoldTask, number: int) -> Outcome:
+        return held(task, number) if deadly else join_script(task, number)
+
+    world = World(script, window=1, coalesce=coalesce)
+    world.record("poison")
+    world.record("two")
+    starts = 0
+    while world.verdicts() == []:
+        assert starts < 4
+        starts += len(world.model.tasks) > starts
+        world.crash()
+        world.run()
+    assert starts == 3
+    assert world.verdicts() == [(1, "unavailable")]
+    (parked,) = world.ended(world.engine.summariser.ask(m.ViewFollower())).parked
+    assert parked.starts == 3
+    deadly = False
+    world.record("three", thread="other")
+    world.record("four", thread="other")
+    world.advance(10)
+    assert [verdict for _, verdict in world.verdicts()] == ["unavailable", "accepted"]
+    assert [verdict for _, verdict in world.verdicts(thread="other")] == ["accepted"]
+    world.finish()
