@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable
 from itertools import count
 
+KEPT_MIN = 1024
+"""Cancelled timers are looked for when so many timers are kept, and then each time that their number has doubled."""
+
 
 class TimerHandle:
     """A call that will come, unless it is cancelled."""
@@ -42,16 +45,26 @@ class TimerThread:
         self._numbers = count()
         self._thread: threading.Thread | None = None
         self._stopped = False
+        self._sweep_above = KEPT_MIN
+
+    def __len__(self) -> int:
+        """Timers that are kept; cancelled ones among them are fewer than the others, or than 1,024."""
+        return len(self._heap)
 
     def after(self, delay_s: float, call: Callable[[], None]) -> TimerHandle:
         """Call back after `delay_s` seconds."""
         handle = TimerHandle(call)
         with self._wake:
+            if self._stopped:
+                return handle
+            if len(self._heap) >= self._sweep_above:
+                self._sweep()
             heapq.heappush(self._heap, (time.monotonic() + delay_s, next(self._numbers), handle))
-            if self._thread is None and not self._stopped:
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="pace-timers", daemon=True)
                 self._thread.start()
-            self._wake.notify()
+            if self._heap[0][2] is handle:
+                self._wake.notify()
         return handle
 
     def stop(self) -> None:
@@ -60,6 +73,12 @@ class TimerThread:
             self._stopped = True
             self._heap.clear()
             self._wake.notify()
+
+    def _sweep(self) -> None:
+        """Who goes to sleep cancels timers of half an hour; what is kept must not grow with the number of sleepers."""
+        self._heap = [timer for timer in self._heap if not timer[2].cancelled]
+        heapq.heapify(self._heap)
+        self._sweep_above = max(KEPT_MIN, 2 * len(self._heap))
 
     def _run(self) -> None:
         while True:
