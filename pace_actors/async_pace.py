@@ -26,7 +26,6 @@ from pace_actors.settings import ThreadSettings
 from pace_actors.thread import Recorded, Thread, outcome_unknown, raise_refusal
 from pace_actors.values import DEFAULT_USER, ThreadKey
 
-
 HANDED_AT_ONCE = 16
 """Answers that a loop is given before whatever else is due on it has its turn."""
 

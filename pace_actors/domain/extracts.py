@@ -49,4 +49,5 @@ def action_line(action: Action, chars: int) -> str:
 
 def line_of(text: str, chars: int) -> str:
     """One line of at most `chars` characters (T19). Reads no further than it must."""
-    return cut_at_word(collapse(text), chars)
+    words = chars + len(ELLIPSIS) + 1  # so many have more than `chars` characters, with the blanks between them
+    return cut_at_word(" ".join(text.split(None, words)[:words]), chars)

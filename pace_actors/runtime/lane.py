@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from queue import SimpleQueue
-from typing import Any
 
 from pace_actors.errors import MailboxFull, PaceClosed
 from pace_actors.runtime.mailbox import INBOX_MAX
