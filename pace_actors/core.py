@@ -20,7 +20,7 @@ from pace_actors.domain.context import Context, assemble, nothing_known
 from pace_actors.domain.fold import thread_from
 from pace_actors.domain.moments import moment
 from pace_actors.domain.state import EMPTY
-from pace_actors.engine import Engine, Options
+from pace_actors.engine import LOOK_S, Engine, Options
 from pace_actors.errors import (
     ActorUnavailable,
     CloseTimeout,
@@ -355,7 +355,7 @@ class Core:
         culprits = [] if looked_up else ["lookups"]
         culprits += [culprit for engine in self.engines for culprit in engine.close(deadline)]
         self.host.close()
-        self._summariser.close()
+        culprits += self._close_model(max(LOOK_S, deadline - time.monotonic()))
         try:
             self.log.close(max(0.05, deadline - time.monotonic()))
         except EventLogError as error:
@@ -365,6 +365,20 @@ class Core:
         )
         if culprits:
             raise CloseTimeout(f"not ended in {timeout_s:g} s: {', '.join(culprits)}", culprits=tuple(culprits))
+
+    def _close_model(self, timeout_s: float) -> list[str]:
+        """Close the summariser. It may be the user's code: it may raise, or never come back."""
+
+        def close() -> None:
+            try:
+                self._summariser.close()
+            except BaseException as error:  # noqa: BLE001 - the log must still be closed
+                self.options.logger.warning("model_not_closed", error=type(error).__name__)
+
+        closing = threading.Thread(target=close, name="pace-model-close", daemon=True)
+        closing.start()
+        closing.join(timeout_s)
+        return ["model (close)"] if closing.is_alive() else []
 
 
 def copied(actions: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:

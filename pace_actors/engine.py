@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # structlog is loaded when something is opened
 RETRY_S = 0.02
 LOOK_S = 0.05
 """What a look at an idle engine takes at most; also a wait of no time is given that."""
+CLOSE_SHARES = 4
+"""One of so many shares of a close is kept for each of its ends: what hangs must not take the time of the others."""
 
 
 class EngineHost(Host, Protocol):
@@ -160,15 +162,17 @@ class Engine:
 
     def close(self, deadline: float) -> list[str]:
         """Stop in order: no more answers, then what was asked of threads, then the log. Returns who did not end."""
-        deadline = max(deadline, time.monotonic() + LOOK_S)
-        culprits = self.host.stop(self.followers, max(0.0, deadline - time.monotonic()))
+        share_s = max(LOOK_S, (deadline - time.monotonic()) / CLOSE_SHARES)
+        deadline = max(deadline, time.monotonic() + CLOSE_SHARES * LOOK_S)
+        culprits = self.host.stop(self.followers, share_s)
+        asking = deadline - share_s
         for _ in range(2):  # first what is in the inboxes is appended, then its outcome is passed on
             waiting = [address.ask(m.ViewThread()) for address in self.threads.awake().values()]
             for answer in waiting:
                 with contextlib.suppress(Exception):  # what does not end is named below; the others are waited for
-                    answer.wait(deadline - time.monotonic())
+                    answer.wait(asking - time.monotonic())
             try:
-                self.log.flush(max(0.01, deadline - time.monotonic()))
+                self.log.flush(max(0.01, asking - time.monotonic()))
             except EventLogError as error:
                 culprits.append(f"log ({error.code})")
                 break
