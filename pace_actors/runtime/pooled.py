@@ -107,6 +107,8 @@ class PooledHost(ThreadedHost):
                 if not ready.empty():
                     time.sleep(LET_IN_S)
                 began_s = clock()
+        if self._stopped:
+            ready.put(None)  # for another one that had come back just when it was taken over from
         self._spare.release()
 
     def _watch(self, runner: Runner) -> None:

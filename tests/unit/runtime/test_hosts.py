@@ -198,6 +198,19 @@ def test_an_actor_with_many_messages_lets_others_of_its_pool_have_their_turn() -
     host.close()
 
 
+def test_no_thread_of_a_pool_outlives_its_close() -> None:
+    """Goal: also one that had come back from a long handler when it was taken over from. Method: two wait for work."""
+    before = set(threading.enumerate())
+    host = PooledHost(cast("Any", CapturingLogger()))
+    host._take_over()
+    pool = set(threading.enumerate()) - before
+    assert len(pool) == 2
+    host.close()
+    for thread in pool:
+        thread.join(SOON_S)
+        assert not thread.is_alive()
+
+
 def test_what_is_in_the_inbox_is_handled_before_the_stop_and_later_asks_are_refused(host: ThreadedHost) -> None:
     probe = Probe(give("handled"))
     address = host.spawn(probe, "probe")
