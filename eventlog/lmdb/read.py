@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from itertools import count
+from typing import Any, Final, Literal
 from zlib import crc32
 
 import lmdb
@@ -37,7 +38,7 @@ from eventlog.types import Snapshot, StoredEvent
 CHUNK_EVENTS_MAX: Final = 256
 CHUNK_BYTES_MAX: Final = 8 << 20
 NAMES_REMEMBERED_MAX: Final = 65536
-_WALK_BACK_MAX: Final = 32
+_WALK_BACK_MAX: Final = 128
 """Up to so many versions from the end are walked back to; a start further away is bisected."""
 
 
@@ -146,48 +147,137 @@ class Reader:
         with self._environment.reading() as (txn, tables):
             number = stream_number(txn, tables, stream)
             end = self._version(txn, tables, number)
-        left = min(end - after, end if limit is None else limit)
-        version = end if backwards else after + 1
-        while left > 0:
-            size = min(left, CHUNK_EVENTS_MAX)
-            events, read, bad = self._chunk_of_stream(stream, number, version, size, on_bad, backwards=backwards)
+            left = min(end - after, end if limit is None else limit)
+            if left <= 0:
+                return
+            version = end if backwards else after + 1
+            chunk = self._chunk_of_stream(txn, tables, stream, number, version, left, on_bad, backwards=backwards)
+        while True:
+            events, read, bad = chunk
             left -= read
             version += -read if backwards else read
             yield from events
             if bad is not None:
                 raise bad
+            if left <= 0:
+                return
+            with self._environment.reading() as (txn, tables):
+                chunk = self._chunk_of_stream(txn, tables, stream, number, version, left, on_bad, backwards=backwards)
 
     def _chunk_of_stream(
-        self, stream: str, number: int, version: int, limit: int, on_bad: OnBad, *, backwards: bool
+        self,
+        txn: Txn,
+        tables: Tables,
+        stream: str,
+        number: int,
+        version: int,
+        left: int,
+        on_bad: OnBad,
+        *,
+        backwards: bool,
     ) -> tuple[list[StoredEvent], int, BadRecord | None]:
-        """Up to `limit` events from `version` on; how many versions were passed; the damage that ended it."""
+        """Up to `left` events from `version` on; how many versions were passed; the damage that ended it."""
+        limit = min(left, CHUNK_EVENTS_MAX)
+        cursor = txn.cursor(tables.streams)
+        if not self._seek(txn, tables, cursor, number, version):
+            return [], limit, BadRecord(stream=stream, version=version, reason="missing")
+        events, stopped = self._whole_of_stream(txn, tables, cursor, number, version, limit, backwards=backwards)
+        if not stopped:
+            return events, len(events), None
+        version += -len(events) if backwards else len(events)
+        if stopped == "end":
+            return events, limit, BadRecord(stream=stream, version=version, reason="missing")
+        return self._with_damaged(txn, tables, cursor, stream, version, events, limit, on_bad, backwards=backwards)
+
+    def _whole_of_stream(
+        self,
+        txn: Txn,
+        tables: Tables,
+        cursor: lmdb.Cursor[bytes],
+        number: int,
+        version: int,
+        limit: int,
+        *,
+        backwards: bool,
+    ) -> tuple[list[StoredEvent], Literal["", "end", "damage"]]:
+        """The events from where a cursor of `streams` stands, as far as they are whole, and what ended them too early.
+
+        This is the loop that waking a thread spends its time in; as `_whole`, it does what `_event` does.
+        """
         events: list[StoredEvent] = []
-        size = read = 0
-        with self._environment.reading() as (txn, tables):
-            cursor = txn.cursor(tables.streams)
-            if not self._seek(txn, tables, cursor, number, version):
-                return events, limit, BadRecord(stream=stream, version=version, reason="missing")
-            step = cursor.prev_dup if backwards else cursor.next_dup
-            while True:
-                key = cursor.value()
-                value = txn.get(key, db=tables.log) or b""
-                try:
-                    event = self._event(txn, tables, key, value, None)
-                    if event is None or event.version != version or event.stream != stream:
-                        raise bad_record(key, f"not version {version} of {stream!r}")
-                    events.append(event)
-                except BadRecord as error:
-                    if on_bad == "stop":
-                        return events, limit, error
-                    if on_bad == "raw":
-                        events.append(raw_event(unpack_position(key), value, stream, version))
+        record_at, type_of, add = txn.cursor(tables.log).get, self._types.get, events.append
+        stream = self._streams.get(number) or self._stream(txn, tables, number)
+        keys = cursor.iterprev_dup() if backwards else cursor.iternext_dup()
+        size = 0
+        stopped: Literal["", "end", "damage"] = "damage"
+        try:
+            for wanted, key in zip(count(version, -1 if backwards else 1), keys, strict=False):
+                value = record_at(key, b"")
+                if crc32(value, crc32(key)) != RESIDUE or len(value) < RECORD_BYTES_MIN:
+                    break
+                form, flags, type_number, of, at_version, at, place, events_of_batch, type_version = unpack_head(value)
+                if form != RECORD_FORMAT or flags > FLAGS_KNOWN or place >= events_of_batch:
+                    break
+                if of != number or at_version != wanted:
+                    break
+                if flags > FLAG_ERASED:
+                    correlation, causation, payload = decode_middle(key, value, flags)
+                else:
+                    correlation, causation, payload = "", 0, value[RECORD_HEAD_BYTES:-4]
+                name = type_of(type_number) or self._type(txn, tables, key, type_number)
+                add(
+                    StoredEvent(
+                        unpack_position(key), stream, wanted, place, events_of_batch, name, type_version, at,
+                        correlation, causation, payload, flags & FLAG_ERASED != 0,
+                    )
+                )  # fmt: skip
                 size += len(value)
-                read += 1
-                version += -1 if backwards else 1
-                if read >= limit or size > CHUNK_BYTES_MAX:
-                    return events, read, None
-                if not step():
-                    return events, limit, BadRecord(stream=stream, version=version, reason="missing")
+                if len(events) == limit or size > CHUNK_BYTES_MAX:
+                    stopped = ""
+                    break
+            else:
+                stopped = "end"
+        except BadRecord:
+            pass  # told by whoever reads that record next
+        return events, stopped
+
+    def _with_damaged(
+        self,
+        txn: Txn,
+        tables: Tables,
+        cursor: lmdb.Cursor[bytes],
+        stream: str,
+        version: int,
+        events: list[StoredEvent],
+        limit: int,
+        on_bad: OnBad,
+        *,
+        backwards: bool,
+    ) -> tuple[list[StoredEvent], int, BadRecord | None]:
+        """A chunk whose `events` are there already, from a cursor on a record of which something is wrong.
+
+        Step by step: among damaged records only the place in `streams` tells which version it is.
+        """
+        read, step = len(events), cursor.prev_dup if backwards else cursor.next_dup
+        while True:
+            key = cursor.value()
+            value = txn.get(key, db=tables.log) or b""
+            try:
+                event = self._event(txn, tables, key, value, None)
+                if event is None or event.version != version or event.stream != stream:
+                    raise bad_record(key, f"not version {version} of {stream!r}")
+                events.append(event)
+            except BadRecord as error:
+                if on_bad == "stop":
+                    return events, limit, error
+                if on_bad == "raw":
+                    events.append(raw_event(unpack_position(key), value, stream, version))
+            read += 1
+            version += -1 if backwards else 1
+            if read >= limit:
+                return events, read, None
+            if not step():
+                return events, limit, BadRecord(stream=stream, version=version, reason="missing")
 
     def _seek(self, txn: Txn, tables: Tables, cursor: lmdb.Cursor[bytes], number: int, version: int) -> bool:
         """Put a cursor of `streams` on the position of a version: the ends by walking, the middle by bisection."""
