@@ -34,6 +34,7 @@ from pace_actors.errors import (
 from pace_actors.events import REGISTRY
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.lane import Lane
+from pace_actors.runtime.logs import bound_here
 from pace_actors.runtime.pooled import PooledHost
 from pace_actors.runtime.port import Answer
 from pace_actors.runtime.promise import Promise
@@ -141,7 +142,9 @@ class Core:
                 asked=resume,
             )
         if not passing:
-            self.done(self.engine.ask(key, m.ChangeSettings(at=self.now(), changes={"resume": resume})))
+            self.done(
+                self.engine.ask(key, m.ChangeSettings(at=self.now(), changes={"resume": resume}, bound=bound_here()))
+            )
         with self._lock:
             self._chosen[key] = resume
             self._moves += 1
@@ -184,8 +187,11 @@ class Core:
 
     def view(self, key: ThreadKey) -> Answer:
         """A `ThreadView`. One that nobody knows wakes nobody and creates nothing. Raises `PaceClosed`."""
+        return self._view(key, m.ViewThread(bound=bound_here()))
+
+    def _view(self, key: ThreadKey, message: m.ViewThread) -> Answer:
         home = self.engine_of(key)
-        return home.ask(key, m.ViewThread()) if key in self._homes else home.view(key)
+        return home.ask(key, message) if key in self._homes else home.view(key, message)
 
     def ask_soon(self, key: ThreadKey, message: m.Message) -> Answer:
         """As `ask`, for a caller that must not wait for a disk: if the log has to be read for it, another thread asks.
@@ -196,7 +202,8 @@ class Core:
 
     def view_soon(self, key: ThreadKey) -> Answer:
         """As `view`, for a caller that must not wait for a disk."""
-        return self._soon(key, lambda: self.view(key))
+        message = m.ViewThread(bound=bound_here())
+        return self._soon(key, lambda: self._view(key, message))
 
     def _soon(self, key: ThreadKey, ask: Callable[[], Answer]) -> Answer:
         self.check_open()
@@ -268,11 +275,12 @@ class Core:
             own_id=turn_id is None,
             context=self._contexts.get(key) if context is None else context.receipt.ref,
             correlation=self.host.new_id().hex()[:CORRELATION_CHARS],
+            bound=bound_here(),
         )
 
     def reset(self, at: datetime | None) -> m.ResetThread:
         """The message that resets a thread."""
-        return m.ResetThread(at=self._moment("at", at))
+        return m.ResetThread(at=self._moment("at", at), bound=bound_here())
 
     def change_settings(self, key: ThreadKey, changes: Mapping[str, Any], at: datetime | None) -> m.ChangeSettings:
         """The message that changes a thread's settings. Raises `InvalidSetting`, `ResumeFixed`."""
@@ -280,7 +288,7 @@ class Core:
         when = self._moment("at", at)
         if "resume" in changes:
             changes = self._change_resume(key, changes)
-        return m.ChangeSettings(at=when, changes=changes)
+        return m.ChangeSettings(at=when, changes=changes, bound=bound_here())
 
     def _moment(self, what: str, at: datetime | None) -> Microseconds | datetime:
         """The moment that a caller means, worked out in his thread; a naive one is left to the zone of the thread."""

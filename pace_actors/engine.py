@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
 
+VIEW = m.ViewThread()
 RETRY_S = 0.02
 LOOK_S = 0.05
 """What a look at an idle engine takes at most; also a wait of no time is given that."""
@@ -102,10 +103,10 @@ class Engine:
         """Ask the actor of a thread; wakes it."""
         return self.threads.ask(key, message)
 
-    def view(self, key: ThreadKey) -> Answer:
+    def view(self, key: ThreadKey, message: m.ViewThread = VIEW) -> Answer:
         """A `ThreadView` of a thread as it is. An unknown one wakes nobody and creates nothing."""
         if self.threads.is_awake(key) or self.log.stream_version(key.stream):
-            return self.ask(key, m.ViewThread())
+            return self.ask(key, message)
         settings = changed(EMPTY.settings, self.options.settings)
         answer = Promise()
         answer.give(m.ThreadView(key=key, state=EMPTY, settings=settings, durable_version=0))

@@ -14,11 +14,17 @@ from pace_actors.events import SummaryRequested
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import ContextRef, Failure, Finish, Microseconds, RequestedBy, ThreadKey
 
+Bound = tuple[tuple[str, str | int | float | None], ...]
+"""Names and values that a caller has bound for its log lines."""
+
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all messages. Control messages are few by construction, and get through where requests are refused."""
 
     control: ClassVar[bool] = False
+
+    bound: Bound = ()
+    """Stands on every log line that is said because of this message; never stored in the log of events."""
 
 
 class Rebuild(Message, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +13,35 @@ from eventlog import EventLog
 from pace_actors.actors.metrics import Metrics
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.snapshots import EVERY
-from pace_actors.messages import DeliverAnswer
+from pace_actors.messages import Bound, DeliverAnswer
 from pace_actors.runtime.port import Address, Host
 from pace_actors.values import ThreadKey
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
+ORIGINS_MAX = 1024
 TokenCounter = Callable[[str], int]
+
+
+class Origins:
+    """What was bound for the log lines of a call, by the request for a summary that it led to. In memory only."""
+
+    def __init__(self) -> None:
+        self._bound: OrderedDict[tuple[str, int], Bound] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def note(self, stream: str, version: int, bound: Bound) -> None:
+        """Keep it; of many the latest 1,024."""
+        if bound:
+            with self._lock:
+                self._bound[stream, version] = bound
+                if len(self._bound) > ORIGINS_MAX:
+                    self._bound.popitem(last=False)
+
+    def of(self, stream: str, version: int) -> Bound:
+        """What was kept; nothing after a restart."""
+        return self._bound.get((stream, version), ())
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +59,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Stream versions between two snapshots of a thread."""
     token_counter: TokenCounter | None = None
     metrics: Metrics
+    origins: Origins = msgspec.field(default_factory=Origins)
     deliver: Callable[[ThreadKey, DeliverAnswer], None]
     """Tell an answer to a thread's actor; wakes it."""
     sleep_after_s: float = 1800.0

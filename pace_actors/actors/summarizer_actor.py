@@ -19,6 +19,7 @@ from pace_actors.events import REGISTRY
 from pace_actors.models.extractive import ExtractiveSummariser
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.follower import FollowerActor, Work
+from pace_actors.runtime.logs import saying
 from pace_actors.runtime.port import Reply, Timer
 from pace_actors.values import ThreadKey
 
@@ -145,7 +146,12 @@ class SummarizerActor(FollowerActor):
             return m.FoldEnded(position=position, stream=asked.stream, answer=answer)
 
         job.patience_s = patience_s(summariser, request.bounds.deadline_s) + DEADLINE_SLACK_S
-        job.give_up = host.work(fold, me)
+        bound = self._bound_of(asked)
+        job.give_up = host.work(lambda: saying(bound, fold), me)
+
+    def _bound_of(self, asked: Asked) -> m.Bound:
+        """What the call that led to the request had bound for its log lines."""
+        return self._services.origins.of(asked.stream, asked.request.version)
 
     def _logger_of(self, asked: Asked) -> FilteringBoundLogger:
         key = ThreadKey.of_stream(asked.stream) or ThreadKey("", "")
@@ -197,7 +203,7 @@ class SummarizerActor(FollowerActor):
     def _deliver(self, job: _Job, answer: m.DeliverAnswer) -> None:
         assert job.asked is not None
         assert job.work is not None
-        job.answer = answer
+        job.answer = answer = msgspec.structs.replace(answer, bound=self._bound_of(job.asked))
         self.give_way(job.work)
         self._tell(job.asked.stream, answer)
         delay_s = min(REDELIVER_S_MAX, float(2**job.deliveries))
@@ -208,7 +214,8 @@ class SummarizerActor(FollowerActor):
         job = self._at.get(position)
         if job is not None and job.answer is not None:
             assert job.asked is not None
-            self._logger_of(job.asked).info("answer_redelivered", deliveries=job.deliveries)
+            logger, bound = self._logger_of(job.asked), self._bound_of(job.asked)
+            saying(bound, lambda: logger.info("answer_redelivered", deliveries=job.deliveries))
             self._deliver(job, job.answer)
 
     def _tell(self, stream: str, answer: m.DeliverAnswer) -> None:

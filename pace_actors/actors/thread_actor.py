@@ -41,6 +41,7 @@ from pace_actors.events import (
     TurnWithdrawn,
     WithdrawAsked,
 )
+from pace_actors.runtime.logs import saying
 from pace_actors.runtime.port import Address, Reply, Timer
 from pace_actors.settings import ThreadSettings, changed
 from pace_actors.values import MINUTE, ThreadKey
@@ -291,7 +292,7 @@ class ThreadActor:
 
         def ended(outcome: Appended | EventLogError) -> None:
             entry.outcome = outcome
-            me.tell(m.AppendEnded(append=entry))
+            me.tell(m.AppendEnded(append=entry, bound=message.bound))
 
         try:
             self._log.append(
@@ -326,6 +327,7 @@ class ThreadActor:
                     self._logger.info("session_ended", reason=decision.reason, turn=turn, correlation=correlation)
                 case SummaryRequested():
                     metrics.requested += 1
+                    self._services.origins.note(self._key.stream, decision.version, message.bound)
                     covers = (decision.covers.first, decision.covers.last)
                     self._logger.info(
                         "summary_requested", version=decision.version, covers=covers, turn=turn, correlation=correlation
@@ -382,7 +384,7 @@ class ThreadActor:
     def _handle_held(self, message: m.Message, reply: Reply | None) -> None:
         """Handle the oldest that is held. It goes behind its last step: each of them can be handled twice."""
         try:
-            self._handle(message, reply)
+            saying(message.bound, self._handle, message, reply)
         except PaceError as refused:
             if reply is not None:
                 reply.fail(refused)

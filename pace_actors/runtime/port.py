@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from pace_actors.messages import Message
+from pace_actors.messages import Bound, Message
 from pace_actors.values import Microseconds
 
 
@@ -102,8 +102,8 @@ class Host(Protocol):
         """16 bytes that are unique and ascend (UUIDv7)."""
         ...
 
-    def spawn(self, actor: Actor, name: str) -> Address:
-        """Start an actor."""
+    def spawn(self, actor: Actor, name: str, bound: Bound = ()) -> Address:
+        """Start an actor. What is `bound` stands on the log lines of its start."""
         ...
 
     def retire(self, address: Address) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from pace_actors.errors import PaceClosed
-from pace_actors.messages import Message, TimerOver
+from pace_actors.messages import Bound, Message, TimerOver
 from pace_actors.runtime.port import Actor, Address, Answer, Host
 
 K = TypeVar("K")
@@ -34,7 +34,7 @@ class Router(Generic[K]):
     def tell(self, key: K, message: Message) -> None:
         """Tell the actor of a key; wakes it."""
         with self._lock:
-            self._address(key).tell(message)
+            self._address(key, message.bound).tell(message)
 
     def ask(self, key: K, message: Message) -> Answer:
         """Ask the actor of a key; wakes it."""
@@ -44,7 +44,7 @@ class Router(Generic[K]):
                 return answer
             self._lock.acquire()
         try:
-            return self._address(key).ask(message)
+            return self._address(key, message.bound).ask(message)
         finally:
             self._lock.release()
 
@@ -80,10 +80,10 @@ class Router(Generic[K]):
                 return answer
         return answer
 
-    def _address(self, key: K) -> Address:
+    def _address(self, key: K, bound: Bound) -> Address:
         address = self._awake.get(key)
         if address is None:
-            address = self._awake[key] = self._host.spawn(self._make(key), self._name(key))
+            address = self._awake[key] = self._host.spawn(self._make(key), self._name(key), bound)
             self.woken += 1
         else:
             self._awake.move_to_end(key)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from pace_actors.messages import Message, Rebuild
+from pace_actors.messages import Bound, Message, Rebuild
 from pace_actors.runtime.ids import AscendingIds
 from pace_actors.runtime.logs import quiet_logger
 from pace_actors.runtime.mailbox import END
@@ -62,7 +62,7 @@ class SimulatedHost:
         """A UUIDv7 of virtual time and seeded bits."""
         return self._ids()
 
-    def spawn(self, actor: Actor, name: str) -> LocalAddress:
+    def spawn(self, actor: Actor, name: str, bound: Bound = ()) -> LocalAddress:
         """Start an actor. Its state is built before its first message."""
         address = LocalAddress(name, self.incidents)
 
@@ -71,7 +71,7 @@ class SimulatedHost:
 
         address.supervised = Supervised(actor, address, self.incidents, retry)
         address.mailbox.wake = lambda: self._ready.append(address)
-        address.tell(Rebuild())
+        address.tell(Rebuild(bound=bound))
         return address
 
     def retire(self, address: Address) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 
 from pace_actors.errors import ActorUnavailable, PaceError
 from pace_actors.messages import Message, Rebuild
+from pace_actors.runtime.logs import saying
 from pace_actors.runtime.mailbox import Envelope
 from pace_actors.runtime.port import Actor, Address
 from pace_actors.runtime.promise import Promise
@@ -151,7 +152,13 @@ class Supervised:
         self._current: Message | str | None = None
 
     def handle(self, message: Message, reply_to: Promise | None) -> None:
-        """Handle one message. Raises nothing."""
+        """Handle one message, its log lines with what its caller had bound. Raises nothing."""
+        if message.bound:
+            saying(message.bound, self._handle, message, reply_to)
+        else:
+            self._handle(message, reply_to)
+
+    def _handle(self, message: Message, reply_to: Promise | None) -> None:
         self._current = message
         try:
             if not (self._built or self._build()):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pace_actors.errors import MailboxFull, PaceClosed
-from pace_actors.messages import Message, Rebuild
+from pace_actors.messages import Bound, Message, Rebuild
 from pace_actors.runtime.ids import AscendingIds
 from pace_actors.runtime.mailbox import END, Mailbox
 from pace_actors.runtime.port import Actor, Address, Timer
@@ -79,7 +79,7 @@ class ThreadedHost(ABC):
     def _begin(self, address: LocalAddress) -> None:
         """Make what runs a new actor, and set what wakes its mailbox."""
 
-    def spawn(self, actor: Actor, name: str) -> LocalAddress:
+    def spawn(self, actor: Actor, name: str, bound: Bound = ()) -> LocalAddress:
         """Start an actor. Its state is built before its first message."""
         address = LocalAddress(name, self.incidents)
 
@@ -90,7 +90,7 @@ class ThreadedHost(ABC):
         self._begin(address)
         with self._ended:
             self._actors.add(address)
-        address.tell(Rebuild())
+        address.tell(Rebuild(bound=bound))
         return address
 
     def now(self) -> Microseconds:

@@ -96,3 +96,4 @@ class Bomb:
     """A message that no actor understands; what is raised names its type."""
 
     control = False
+    bound = ()
