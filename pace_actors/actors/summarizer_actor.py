@@ -132,6 +132,7 @@ class SummarizerActor(FollowerActor):
     def _run(self, job: _Job, asked: Asked) -> None:
         request, position, me = asked.request, job.position, self._me
         host, services, logger = self._host, self._services, self._logger_of(asked)
+        bound = self._bound_of(asked)
         summariser = self._extractive if request.by == "extractive" else self._summariser
 
         def fold() -> m.Message:
@@ -140,13 +141,12 @@ class SummarizerActor(FollowerActor):
             logger.debug("fold_began", model=summariser.name)
             answer = answer_to(asked, summariser, services, lambda: job.fenced)
             latency_ms = round((host.monotonic_s() - started) * 1000)
-            answer = msgspec.structs.replace(answer, latency_ms=latency_ms, turn=asked.turn)
+            answer = msgspec.structs.replace(answer, latency_ms=latency_ms, turn=asked.turn, bound=bound)
             ending = answer.failure or answer.finish
             logger.info("fold_ended", model=summariser.name, ending=ending, latency_ms=latency_ms)
-            return m.FoldEnded(position=position, stream=asked.stream, answer=answer)
+            return m.FoldEnded(position=position, stream=asked.stream, answer=answer, bound=bound)
 
         job.patience_s = patience_s(summariser, request.bounds.deadline_s) + DEADLINE_SLACK_S
-        bound = self._bound_of(asked)
         job.give_up = host.work(lambda: saying(bound, fold), me)
 
     def _bound_of(self, asked: Asked) -> m.Bound:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pace_actors import PaceError, Recorded, ThreadSettings
-from pace_actors.async_pace import AsyncPace, Wakeups
+from pace_actors.async_pace import HANDED_AT_ONCE, AsyncPace, Wakeups
 from pace_actors.errors import CloseTimeout, InvalidInput, InvalidSetting, PaceClosed, TurnConflict
 from pace_actors.pace import Pace
 from pace_actors.runtime.promise import Promise
@@ -116,6 +117,27 @@ def test_a_loop_is_woken_once_for_all_answers_that_came_meanwhile() -> None:
     assert values == list(range(100))
 
 
+def test_between_the_answers_of_a_large_batch_others_have_their_turn() -> None:
+    """Method: two hundred answers are there at once; whoever is ready on the loop counts how many it has seen."""
+
+    async def talk() -> list[int]:
+        wakeups = Wakeups(asyncio.get_running_loop())
+        promises = [Promise() for _ in range(200)]
+        futures = [wakeups.future_of(promise) for promise in promises]
+        for promise in promises:
+            promise.give(None)
+        seen = []
+        while not all(future.done() for future in futures):
+            await asyncio.sleep(0)
+            seen.append(sum(future.done() for future in futures))
+        assert wakeups.rung == 1
+        return seen
+
+    seen = asyncio.run(talk())
+    assert seen[-1] == 200
+    assert max(after - before for before, after in pairwise([0, *seen])) <= HANDED_AT_ONCE
+
+
 def test_answers_for_a_closed_loop_are_dropped() -> None:
     loop = asyncio.new_event_loop()
     wakeups = Wakeups(loop)
@@ -125,6 +147,37 @@ def test_answers_for_a_closed_loop_are_dropped() -> None:
     promise.give(1)
     assert not future.done()
     assert wakeups.rung == 1
+
+
+def test_what_was_recorded_and_not_looked_up_yet_is_written_by_a_close(tmp_path: Path) -> None:
+    """Method: a close right behind calls on conversations that nobody knows yet."""
+
+    async def talk() -> list[Any]:
+        pace = await AsyncPace.open(tmp_path / "a.pace")
+        futures = [pace.thread(f"t{number}").record_nowait("hello") for number in range(50)]
+        await pace.close()
+        return await asyncio.gather(*futures)
+
+    assert [recorded.turn for recorded in asyncio.run(talk())] == [1] * 50
+    with Pace.open(tmp_path / "a.pace") as pace:
+        assert len(pace.threads()) == 50
+
+
+def test_turns_of_an_unknown_conversation_keep_their_order_and_its_context_has_all_of_them(tmp_path: Path) -> None:
+    """Goal: those that another thread asks for are not overtaken by those that need no looking up."""
+
+    async def talk() -> None:
+        async with AsyncPace.open(tmp_path / "a.pace", window=8) as pace:
+            for number in range(20):
+                thread = pace.thread(f"t{number}")
+                futures = [thread.record_nowait(f"turn {turn}") for turn in range(1, 5)]
+                await asyncio.sleep(0)
+                futures += [thread.record_nowait(f"turn {turn}") for turn in range(5, 8)]
+                context = await thread.context()
+                assert [pair.user for pair in context.window] == [f"turn {turn}" for turn in range(1, 8)]
+                assert [recorded.turn for recorded in await asyncio.gather(*futures)] == list(range(1, 8))
+
+    asyncio.run(talk())
 
 
 def test_after_a_close_without_time_no_future_of_a_loop_is_without_an_end(tmp_path: Path) -> None:
