@@ -1,23 +1,23 @@
-"""Waking a thread, opening a directory and replaying a log, each beside what reading all of it costs."""
+"""Waking a thread, beside reading all of it, and opening a directory up to the first context."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
+import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 import eventlog
-from bench.append import drain, in_memory
 from bench.context import ENGLISH, START, answer_to
-from bench.floors import BareLmdb
 from bench.harness import Case, Figure, Options, Report, Versus, compare, joined, main
+from bench.manifest import ROOT
 from bench.record import WAIT_S, opened, repeat
 from pace_actors import Pace
 from pace_actors import messages as m
@@ -29,7 +29,6 @@ from pace_actors.domain.snapshots import EVERY, due, load, snapshot_of
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.domain.thread import decide, evolve
 from pace_actors.events import REGISTRY, Input, SettingsChanged, SummaryRequested
-from pace_actors.replay import replay
 from pace_actors.runtime.port import Address
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import SECOND, ThreadKey
@@ -48,6 +47,19 @@ TAILS = {
     "longest": range(EVERY - TURN_EVENTS - 1, EVERY),
 }
 """Events behind the newest snapshot."""
+
+
+ALONE = """
+import sys, time
+started = time.perf_counter()
+from pace_actors import Pace
+imported = time.perf_counter()
+with Pace.open(sys.argv[1], mode="relaxed") as pace:
+    context = pace.thread(sys.argv[3], user=sys.argv[2]).context("And now?")
+    ended = time.perf_counter()
+    assert context.window and not context.receipt.late
+print(ended - imported, ended - started)
+"""
 
 
 class Writer:
@@ -114,17 +126,17 @@ class Others:
 
 
 def measure(options: Options) -> Report:
-    """A thread at several lengths, a whole log, an opening."""
+    """A thread at several lengths, an opening."""
     others = Others()
     with contextlib.ExitStack() as stack:
         waking, notes = _waking(options, stack)
-        reports = [waking, _replaying(options, stack), _opening(options)]
+        reports = [waking, _opening(options)]
     note = (
         "A wake is a message to a thread that sleeps: its actor is made, reads snapshot and tail, and answers. A"
         f" snapshot goes with every {EVERY}th event, so that half as many lie behind it on average and here; the worst"
-        " case is named. Replaying folds the same stream from its first event. Replay of a log, in CPU time, compares"
-        " each record's checksum, folds, and checks every state after every batch. An opening ends with the first"
-        f" context of one thread of {THREADS_A_LOG:,}; the log's pages are in memory. {notes}{others.words()}"
+        " case is named. Replaying folds the same stream from its first event. An opening ends with the first context"
+        f" of one thread of {THREADS_A_LOG:,}, each time of another; the log's pages are in memory."
+        f" {notes}{others.words()}"
     )
     return joined(reports, note=note)
 
@@ -184,39 +196,7 @@ def woken(pace: Pace, name: str, key: ThreadKey, wakes: int) -> Case:
     return Case(f"wake, {name}", run, wakes, after=after)
 
 
-# --- a whole log ------------------------------------------------------------------------------------------------------
-
-
-def _replaying(options: Options, stack: contextlib.ExitStack) -> Report:
-    place = stack.enter_context(in_memory(options.data))
-    events = 5_000 if options.quick else 50_000
-    write_log(place / "log", events, threads=100)
-    log = stack.enter_context(eventlog.open(place / "log", REGISTRY, mode="relaxed"))
-    bare = BareLmdb(place / "bare", relaxed=True)
-    stack.callback(bare.close)
-    stored = list(log.read_all())
-    for first in range(0, len(stored), 1_000):
-        bare.commit([event.payload for event in stored[first : first + 1_000]], 0)
-    types = [type(REGISTRY.decode(event)) for event in stored]
-    decoders = {kind: msgspec.msgpack.Decoder(kind) for kind in dict.fromkeys(types)}
-    decodes = [decoders[kind].decode for kind in types]
-    count = len(stored)
-    del stored
-
-    def decoded() -> Iterator[Any]:
-        return (decode(payload) for decode, payload in zip(decodes, bare.payloads(), strict=True))
-
-    cases = [
-        Case("replay of a log", lambda: replay(log), count),
-        Case("read all, decoded", lambda: drain(REGISTRY.decode(event) for event in log.read_all()), count),
-        Case("bare cursor, checksum, decoded", lambda: drain(decoded()), count),
-    ]
-    versus = [
-        Versus("replay of a log", "bare cursor, checksum, decoded", at_most=2.2),
-        Versus("read all, decoded", "bare cursor, checksum, decoded"),
-        Versus("replay of a log", "read all, decoded"),
-    ]
-    return compare("wake", cases, options, versus, cpu=True, warmup=1)
+# --- an opening -------------------------------------------------------------------------------------------------------
 
 
 def write_log(place: Path, events: int, threads: int) -> list[ThreadKey]:
@@ -231,9 +211,6 @@ def write_log(place: Path, events: int, threads: int) -> list[ThreadKey]:
     return keys
 
 
-# --- an opening -------------------------------------------------------------------------------------------------------
-
-
 def _opening(options: Options) -> Report:
     events = 5_000 if options.quick else 1_000_000 if options.full else 100_000
     threads = 100 if options.quick else THREADS_A_LOG
@@ -244,9 +221,13 @@ def _opening(options: Options) -> Report:
     case = Case(name, opening.run, after=opening.close)
     report = compare("wake", [case], options, [], durability="relaxed", warmup=1)
     median = report.measured[0].median
+    alone = [opening.alone() for _ in range(options.rounds)]
+    opened_s, with_import_s = (statistics.median(column) for column in zip(*alone, strict=True))
     figures = [
         Figure(name=f"{name}, median", value=median * 1e3, unit="ms", at_most=300.0),
         Figure(name=f"{name}, before its summariser has read any of it", value=first * 1e3, unit="ms"),
+        Figure(name=f"{name}, in a new process, median", value=opened_s * 1e3, unit="ms", at_most=300.0),
+        Figure(name=f"{name}, in a new process, with the import, median", value=with_import_s * 1e3, unit="ms"),
     ]
     return replace(report, figures=figures)
 
@@ -266,6 +247,14 @@ class Opening:
         context = self._pace.thread(key.thread, user=key.user).context("And now?")
         assert context.window
         assert not context.receipt.late
+
+    def alone(self) -> tuple[float, float]:
+        """Seconds of the same in a new process, without and with the import of the library."""
+        key = next(self._keys)
+        command = [sys.executable, "-c", ALONE, str(self._place), key.user, key.thread]
+        said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=WAIT_S, cwd=ROOT).stdout
+        opened_s, with_import_s = map(float, said.split())
+        return opened_s, with_import_s
 
     def close(self) -> None:
         """Closed in order, so that the next one finds its checkpoints."""
