@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from eventlog.lmdb.log import LmdbLog
 from pace_actors import PaceError, Recorded, ThreadSettings
 from pace_actors.async_pace import HANDED_AT_ONCE, AsyncPace, Wakeups
 from pace_actors.errors import CloseTimeout, InvalidInput, InvalidSetting, PaceClosed, TurnConflict
@@ -163,19 +164,45 @@ def test_what_was_recorded_and_not_looked_up_yet_is_written_by_a_close(tmp_path:
         assert len(pace.threads()) == 50
 
 
-def test_turns_of_an_unknown_conversation_keep_their_order_and_its_context_has_all_of_them(tmp_path: Path) -> None:
-    """Goal: those that another thread asks for are not overtaken by those that need no looking up."""
+def test_what_waits_to_be_looked_up_is_not_overtaken_by_what_need_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: a look-up of another conversation hangs; while a turn waits behind it, somebody else wakes its thread."""
+    looking, go_on = threading.Event(), threading.Event()
+    real = LmdbLog.stream_version
 
+    def stream_version(log: LmdbLog, stream: str) -> int:
+        if "blocker" in stream:
+            looking.set()
+            assert go_on.wait(10)
+        return real(log, stream)
+
+    monkeypatch.setattr(LmdbLog, "stream_version", stream_version)
+
+    async def talk() -> list[int]:
+        with Pace.open(tmp_path / "a.pace") as other:
+            async with AsyncPace.open(tmp_path / "a.pace") as pace:
+                thread = pace.thread("a")
+                blocked = asyncio.create_task(pace.thread("blocker").context())
+                assert await asyncio.to_thread(looking.wait, 10)
+                first = thread.record_nowait("first")
+                between = await asyncio.to_thread(other.thread("a").record, "between")
+                second = thread.record_nowait("second")
+                go_on.set()
+                await blocked
+                return [between.turn, (await first).turn, (await second).turn]
+
+    assert asyncio.run(talk()) == [1, 2, 3]
+
+
+def test_a_context_has_all_turns_that_were_recorded_before_it_and_are_not_durable(tmp_path: Path) -> None:
     async def talk() -> None:
         async with AsyncPace.open(tmp_path / "a.pace", window=8) as pace:
-            for number in range(20):
-                thread = pace.thread(f"t{number}")
-                futures = [thread.record_nowait(f"turn {turn}") for turn in range(1, 5)]
-                await asyncio.sleep(0)
-                futures += [thread.record_nowait(f"turn {turn}") for turn in range(5, 8)]
-                context = await thread.context()
-                assert [pair.user for pair in context.window] == [f"turn {turn}" for turn in range(1, 8)]
-                assert [recorded.turn for recorded in await asyncio.gather(*futures)] == list(range(1, 8))
+            thread = pace.thread("t")
+            futures = [thread.record_nowait(f"turn {turn}") for turn in range(1, 8)]
+            context = await thread.context()
+            assert [pair.user for pair in context.window] == [f"turn {turn}" for turn in range(1, 8)]
+            assert [recorded.turn for recorded in await asyncio.gather(*futures)] == list(range(1, 8))
 
     asyncio.run(talk())
 

@@ -11,7 +11,9 @@ from pace_actors.messages import Message, TimerOver, ViewThread
 from pace_actors.runtime.logs import quiet_logger
 from pace_actors.runtime.pooled import PooledHost
 from pace_actors.runtime.port import Address, Reply
+from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.router import Router
+from pace_actors.runtime.threaded import LocalAddress
 
 SOON_S = 10.0
 
@@ -98,3 +100,37 @@ def test_asks_of_many_threads_that_race_with_sleep_are_each_counted_once(host: P
     assert world.counted == {0: 600, 1: 600, 2: 600}
     assert world.router.woken > 3
     assert host.dead_letters == 0
+
+
+class SlowRetire(PooledHost):
+    """Whoever goes to sleep has its inbox closed, and is then held until somebody has asked it."""
+
+    def __init__(self) -> None:
+        super().__init__(quiet_logger())
+        self.closed, self.asked = threading.Event(), threading.Event()
+
+    def retire(self, address: Address) -> bool:
+        """Stop an actor if its inbox is empty."""
+        retired = super().retire(address)
+        if retired and not self.closed.is_set():
+            self.closed.set()
+            assert self.asked.wait(SOON_S)
+        return retired
+
+
+def test_a_message_that_finds_the_inbox_just_closed_wakes_the_actor_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = SlowRetire()
+    world = World(host, sleepy=True)
+    assert world.router.ask(1, ViewThread()).wait(SOON_S) == 1
+    assert host.closed.wait(SOON_S)
+    real = LocalAddress.ask
+
+    def ask(address: LocalAddress, message: Message) -> Promise:
+        answer = real(address, message)
+        host.asked.set()
+        return answer
+
+    monkeypatch.setattr(LocalAddress, "ask", ask)
+    assert world.router.ask(1, ViewThread()).wait(SOON_S) == 2
+    assert world.router.woken == 2
+    host.close()
