@@ -17,12 +17,16 @@ from eventlog import Code, Registry, Text
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import (
     Action,
+    Candidate,
     ContextRef,
     Covers,
     EndReason,
+    ExtractionOutcome,
+    FactRejectReason,
     Failure,
     Finish,
     FoldBounds,
+    LeftBy,
     LiveTurn,
     Masked,
     Microseconds,
@@ -174,6 +178,83 @@ class EraseThreadAsked(Heard, frozen=True, kw_only=True):
     at: Microseconds
 
 
+@event("FactsOpened")
+class FactsOpened(Heard, frozen=True, kw_only=True):
+    """The first of a user's stream: the salt of all digests in it."""
+
+    at: Microseconds
+    salt: bytes
+
+
+@event("CandidatesExtracted")
+class CandidatesExtracted(Heard, frozen=True, kw_only=True):
+    """What an extractor found in one turn, also when that is nothing."""
+
+    at: Microseconds
+    source: int
+    """Position of the turn's `TurnHeard`."""
+    turn: int
+    extractor: Code
+    """Its name and version."""
+    outcome: ExtractionOutcome
+    candidates: tuple[Candidate, ...] = ()
+    malformed: int = 0
+    """Items of the answer that could not be read."""
+    echoed: int = 0
+    """Items that only repeated what the turn's context had shown."""
+    detail: Text = ""
+    model: Text = ""
+    latency_ms: int = 0
+    masked: tuple[Masked, ...] = ()
+    prepared: int = 0
+
+
+@event("FactStated")
+class FactStated(Heard, frozen=True, kw_only=True):
+    """The user, or somebody for him, said it outright."""
+
+    at: Microseconds
+    candidate: Candidate
+    origin: Literal["stated", "imported"] = "stated"
+    corrects: int = 0
+    """The fact that this is to stand for; 0: none."""
+    prepared: int = 0
+
+
+@event("ForgetAsked")
+class ForgetAsked(Heard, frozen=True, kw_only=True):
+    """These facts, or all, are to be shown nowhere any more and not to be learnt again for a while."""
+
+    at: Microseconds
+    facts: tuple[int, ...] = ()
+    everything: bool = False
+    fence: int = 0
+    """With `everything`: position up to which nothing may be learnt from."""
+    until: Microseconds = 0
+    """How long their triples are refused, this moment included."""
+    keep_turns: bool = False
+
+
+@event("FactsUsed")
+class FactsUsed(Heard, frozen=True, kw_only=True):
+    """These facts were shown in contexts that turns answered."""
+
+    at: Microseconds
+    facts: tuple[int, ...]
+
+
+@event("NoteTaken")
+class NoteTaken(Heard, frozen=True, kw_only=True):
+    """Something to be found again, as it was said. No fact."""
+
+    at: Microseconds
+    text: Text = ""
+    topics: tuple[Text, ...] = ()
+    sensitive: bool = False
+    masked: tuple[Masked, ...] = ()
+    prepared: int = 0
+
+
 # === decided ==========================================================================================================
 
 
@@ -260,6 +341,86 @@ class ThreadErased(Decided, frozen=True, kw_only=True):
     last_turn: int
 
 
+@event("FactAdded")
+class FactAdded(Decided, frozen=True, kw_only=True):
+    """A new fact holds. The stream version of this event names it."""
+
+    item: int = 0
+    """Which of the input's candidates; the next ones too."""
+
+
+@event("FactConfirmed")
+class FactConfirmed(Decided, frozen=True, kw_only=True):
+    """A fact that holds was said again: newer time, the higher confidence, one more source."""
+
+    fact: int
+    item: int = 0
+
+
+@event("FactSuperseded")
+class FactSuperseded(Decided, frozen=True, kw_only=True):
+    """What was said is outweighed by what holds already. A new fact is named by this event's stream version."""
+
+    item: int = 0
+    fact: int = 0
+    """The fact that it is, if it was known; 0: a new one."""
+
+
+@event("FactReplaced")
+class FactReplaced(Decided, frozen=True, kw_only=True):
+    """A fact holds no longer; it stays in the history."""
+
+    fact: int
+    by: LeftBy
+
+
+@event("FactRestored")
+class FactRestored(Decided, frozen=True, kw_only=True):
+    """A fact holds again."""
+
+    fact: int
+
+
+@event("FactRejected")
+class FactRejected(Decided, frozen=True, kw_only=True):
+    """A candidate becomes no fact; the first rule that it failed is the reason."""
+
+    item: int = 0
+    reason: FactRejectReason
+
+
+@event("TombstoneLifted")
+class TombstoneLifted(Decided, frozen=True, kw_only=True):
+    """The user said himself what he had had forgotten."""
+
+    item: int = 0
+
+
+@event("FactEvicted")
+class FactEvicted(Decided, frozen=True, kw_only=True):
+    """There are too many: this one was used longest ago. It is not forgotten."""
+
+    fact: int
+
+
+@event("FactLapsed")
+class FactLapsed(Decided, frozen=True, kw_only=True):
+    """Its time was over."""
+
+    fact: int
+
+
+@event("FactForgotten")
+class FactForgotten(Decided, frozen=True, kw_only=True):
+    """A fact is shown nowhere any more."""
+
+    fact: int
+    sources: tuple[int, ...] = ()
+    """Positions of the turns that go with it."""
+
+
+# === what belongs together ============================================================================================
+
 Input = TurnHeard | AnswerArrived | ClockRead | ResetAsked | SettingsChanged | WithdrawAsked | EraseThreadAsked
 Decision = (
     TurnRecorded
@@ -273,7 +434,22 @@ Decision = (
     | ThreadErased
 )
 
-CAUSES: dict[type[Heard], tuple[type[Decided], ...]] = {
+FactInput = FactsOpened | CandidatesExtracted | FactStated | ForgetAsked | FactsUsed | NoteTaken
+FactDecision = (
+    FactAdded
+    | FactConfirmed
+    | FactSuperseded
+    | FactReplaced
+    | FactRestored
+    | FactRejected
+    | TombstoneLifted
+    | FactEvicted
+    | FactLapsed
+    | FactForgotten
+)
+
+Causes = dict[type[Heard], tuple[type[Decided], ...]]
+THREAD_CAUSES: Causes = {
     TurnHeard: (SessionEnded, TurnRecorded, TurnsDisplaced, SummaryRequested),
     AnswerArrived: (SummaryAccepted, SummaryRejected, SummaryRequested),
     ClockRead: (SessionEnded, SummaryRequested),
@@ -283,3 +459,26 @@ CAUSES: dict[type[Heard], tuple[type[Decided], ...]] = {
     EraseThreadAsked: (ThreadErased,),
 }
 """Input → the decisions that it can cause, in the order in which they stand in its batch."""
+
+_LEARNT = (
+    FactLapsed,
+    FactRejected,
+    TombstoneLifted,
+    FactAdded,
+    FactConfirmed,
+    FactSuperseded,
+    FactReplaced,
+    FactRestored,
+    FactEvicted,
+)
+FACT_CAUSES: Causes = {
+    FactsOpened: (),
+    CandidatesExtracted: _LEARNT,
+    FactStated: _LEARNT,
+    ForgetAsked: (FactLapsed, FactForgotten),
+    FactsUsed: (FactLapsed,),
+    NoteTaken: (FactLapsed,),
+}
+"""The same for a user; what is decided of each candidate stands together."""
+
+CAUSES: Causes = THREAD_CAUSES | FACT_CAUSES

@@ -22,6 +22,7 @@ MINUTE: Microseconds = 60 * SECOND
 ID_BYTES_MAX = 250
 DEFAULT_USER = "default"
 THREAD_PREFIX = "thread/"
+FACTS_PREFIX = "facts/"
 
 Resume = Literal["within_idle", "always", "never"]
 EndReason = Literal["idle", "reset", "disabled"]
@@ -51,6 +52,11 @@ TRANSPORT_FAILURES: frozenset[str] = frozenset(
 TEXT_REASONS: frozenset[str] = frozenset({"refused", "empty", "cut_off", "not_a_summary"})
 FENCED_REASONS: frozenset[str] = frozenset({"session_ended", "generation", "duplicate"})
 Finish = Literal["stop", "length", "broken", "unknown"]
+
+Origin = Literal["extracted", "stated", "imported"]
+FactRejectReason = Literal["secret", "confidence", "blank", "tombstone", "fenced"]
+LeftBy = Literal["newer", "stated", "corrected"]
+ExtractionOutcome = Literal["ok", "none", "malformed", "transport"]
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -82,6 +88,28 @@ class ThreadKey(msgspec.Struct, frozen=True, order=True):
         if not stream.startswith(THREAD_PREFIX) or len(parts) != 2:  # noqa: PLR2004 - user and thread
             return None
         return cls(_unescape(parts[0]), _unescape(parts[1]))
+
+
+class UserKey(msgspec.Struct, frozen=True, order=True):
+    """Names a user, as the owner of facts and notes."""
+
+    user: str
+
+    @classmethod
+    def of(cls, user: str) -> Self:
+        """A checked key. Raises `InvalidInput`."""
+        check_id("user", user)
+        return cls(user)
+
+    @property
+    def stream(self) -> str:
+        """Name of the user's stream: `facts/<user>`, escaped as in a JSON pointer (RFC 6901)."""
+        return f"{FACTS_PREFIX}{_escape(self.user)}"
+
+    @classmethod
+    def of_stream(cls, stream: str) -> Self | None:
+        """The key of a stream's name, or None when the stream is no user's."""
+        return cls(_unescape(stream.removeprefix(FACTS_PREFIX))) if stream.startswith(FACTS_PREFIX) else None
 
 
 def check_id(what: str, value: str) -> None:
@@ -199,3 +227,35 @@ class LiveTurn(Struct, frozen=True, kw_only=True):
     extract_chars: int = 0
     user_extract: Text | None = None
     assistant_extract: Text | None = None
+
+
+class FactText(Struct, frozen=True, kw_only=True):
+    """The words of a fact, as they were given."""
+
+    subject: Text = ""
+    predicate: Text = ""
+    value: Text = ""
+    topics: tuple[Text, ...] = ()
+    """Hashtags, lower case."""
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """What may become a fact, prepared: digests say which key and which triple it is, so that no rule reads its words.
+
+    With `secret` its words and digests are left out.
+    """
+
+    said: FactText = FactText()
+    key: bytes = b""
+    """8 bytes of subject and predicate, and of the value where the predicate has many; with the user's salt."""
+    triple: bytes = b""
+    """8 bytes of subject, predicate and value."""
+    confidence_milli: int = 0
+    learned_at: Microseconds = 0
+    valid_from: Microseconds = 0
+    expires_at: Microseconds = 0
+    """0: never."""
+    sensitive: bool = False
+    blank: bool = False
+    secret: Code = ""
+    """Kind of the secret that it held."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from pace_actors.actors import summarizer_actor
-from pace_actors.events import CAUSES, REGISTRY, Decided, Heard
+from pace_actors.events import CAUSES, FACT_CAUSES, REGISTRY, THREAD_CAUSES, Causes, Decided, Heard
 from tests.support.architecture import REPO_ROOT
 
 ARCHITECTURE = REPO_ROOT / "ARCHITECTURE.md"
@@ -21,17 +21,28 @@ OPEN, CLOSE = "<!-- events -->", "<!-- /events -->"
 
 FOLLOWERS = {"SummarizerActor": summarizer_actor.TYPES}
 """Follower → the types that it reads."""
+DECIDERS = {
+    "`domain.thread` in the ThreadActor": THREAD_CAUSES,
+    "`domain.facts` in the FactStoreActor": FACT_CAUSES,
+}
 
 
 def architecture_table() -> str:
     """Event → who decides → who follows."""
-    rows = ["| heard | decided by `domain.thread` in the ThreadActor | followed by |", "|---|---|---|"]
-    for heard, decided in CAUSES.items():
+    rows: list[str] = []
+    for decider, causes in DECIDERS.items():
+        rows += ["", f"| heard | decided by {decider} | followed by |", "|---|---|---|"]
+        rows += _rows(causes)
+    return "\n".join(rows[1:])
+
+
+def _rows(causes: Causes) -> Iterator[str]:
+    for heard, decided in causes.items():
         names = [heard.__name__, *(kind.__name__ for kind in decided)]
         followers = sorted(who for who, types in FOLLOWERS.items() if types & set(names))
         told = ", ".join(f"{who} ({', '.join(name for name in names if name in FOLLOWERS[who])})" for who in followers)
-        rows.append(f"| `{names[0]}` | {', '.join(f'`{name}`' for name in names[1:])} | {told or '–'} |")
-    return "\n".join(rows)
+        decisions = ", ".join(f"`{name}`" for name in names[1:])
+        yield f"| `{names[0]}` | {decisions or '–'} | {told or '–'} |"
 
 
 def events_page() -> str:
@@ -58,7 +69,8 @@ def _section(name: str, struct: type[msgspec.Struct]) -> Iterator[str]:
     yield inspect.cleandoc(struct.__doc__ or "").replace("\n", " ")
     yield ""
     if issubclass(struct, Heard):
-        yield "Can cause: " + ", ".join(f"`{kind.__name__}`" for kind in CAUSES[struct]) + "."
+        causes = ", ".join(f"`{kind.__name__}`" for kind in CAUSES[struct])
+        yield f"Can cause: {causes}." if causes else "Causes nothing but itself."
         yield ""
     texts = REGISTRY.texts_of(name)
     yield "| field | default | |"

@@ -7,7 +7,7 @@ import pytest
 from pace_actors.domain import thread as rules
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.events import (
-    CAUSES,
+    THREAD_CAUSES,
     ClockRead,
     Decision,
     EraseThreadAsked,
@@ -58,12 +58,12 @@ def cases() -> list[tuple[ThreadState, Input]]:
 
 
 def test_what_an_input_can_cause_is_all_that_it_causes_and_in_that_order() -> None:
-    """Goal: CAUSES is the truth. Method: cases that together cause each of its pairs, and nothing else."""
+    """Goal: THREAD_CAUSES is the truth. Method: cases that together cause each of its pairs, and nothing else."""
     seen: set[tuple[type, type]] = set()
     for state, heard in cases():
         decided: tuple[Decision, ...] = rules.decide(state, heard)
-        allowed = CAUSES[type(heard)]
+        allowed = THREAD_CAUSES[type(heard)]
         places = [allowed.index(type(decision)) for decision in decided]
         assert places == sorted(places)
         seen |= {(type(heard), type(decision)) for decision in decided}
-    assert seen == {(heard, kind) for heard, kinds in CAUSES.items() for kind in kinds}
+    assert seen == {(heard, kind) for heard, kinds in THREAD_CAUSES.items() for kind in kinds}

@@ -1,0 +1,384 @@
+"""The rules of a user's facts: `decide(state, heard)` says what follows, `evolve(state, heard, decided)` makes it so.
+
+Rules are cited by the numbers F1–F8 of `docs/rules.md`. Which facts of a key hold is a pure fold over everything that
+was said of it, in the order in which it was learnt (`holding`), so that the order of arrival does not matter. Nothing
+here reads a clock, changes its arguments, or computes on text: digests say what is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from pace_actors.domain.facts_state import FactRow, FactsState, Saying, Tombstone
+from pace_actors.events import (
+    CandidatesExtracted,
+    FactAdded,
+    FactConfirmed,
+    FactDecision,
+    FactEvicted,
+    FactForgotten,
+    FactInput,
+    FactLapsed,
+    FactRejected,
+    FactReplaced,
+    FactRestored,
+    FactsOpened,
+    FactStated,
+    FactSuperseded,
+    FactsUsed,
+    ForgetAsked,
+    TombstoneLifted,
+)
+from pace_actors.values import Candidate, FactRejectReason, LeftBy, Microseconds, Origin
+
+CONFIDENCE_MIN: Final = 700
+CONFIDENCE_MAX: Final = 1000
+GAP_MAX: Final = 100
+"""A newer fact whose confidence differs by up to so much replaces the one before it; another stands beside it (F4)."""
+ACTIVE_MAX: Final = 200
+TOMBSTONE: Final[Microseconds] = 30 * 24 * 3600 * 1_000_000
+SAYINGS_MAX: Final = 64
+"""Of one fact, the latest; an older one could only matter if something came in between that is still older."""
+
+
+class Held(msgspec.Struct, frozen=True, gc=False):
+    """A fact that holds, by what was said of its key."""
+
+    fact: int
+    confidence: int
+    learned_at: Microseconds
+    stated: bool
+
+
+def holding(rows: Iterable[FactRow]) -> tuple[Held, ...]:
+    """Which facts of one key hold: a fold over everything said of it, by (learned at, confidence, triple) (F4, F6).
+
+    Saying a fact again that holds makes it the newest, with the higher confidence. Otherwise a gap of confidence of up
+    to `GAP_MAX` to the newest that holds replaces that one, and with a larger one both stand. What the user stated
+    drops what was extracted, and nothing extracted stands beside it.
+    """
+    said = sorted(
+        (saying.learned_at, saying.confidence, row.triple, saying.stated, row.fact)
+        for row in rows
+        for saying in row.sayings
+    )
+    held: list[Held] = []
+    for learned_at, confidence, _, stated, fact in said:
+        same = next((each for each in held if each.fact == fact), None)
+        if same is None and not stated and any(each.stated for each in held):
+            continue
+        if stated:
+            held = [each for each in held if each.stated]
+        if same is not None:
+            held = [each for each in held if each.fact != fact]
+            confidence, stated = max(confidence, same.confidence), stated or same.stated  # noqa: PLW2901
+        elif held and abs(confidence - held[-1].confidence) <= GAP_MAX:
+            held.pop()
+        held.append(Held(fact, confidence, learned_at, stated))
+    return tuple(held)
+
+
+def decide(state: FactsState, heard: FactInput, active_max: int = ACTIVE_MAX) -> tuple[FactDecision, ...]:
+    """The decisions that an input causes."""
+    draft = _Draft(state, heard)
+    _lapse(draft, heard.at)
+    match heard:
+        case CandidatesExtracted():
+            for item, candidate in enumerate(heard.candidates):
+                _hear(draft, item, candidate, "extracted", heard.source, active_max)
+        case FactStated():
+            _correct(draft, heard)
+            _hear(draft, 0, heard.candidate, heard.origin, 0, active_max)
+        case ForgetAsked():
+            _forget(draft, heard)
+        case _:
+            pass
+    return tuple(draft.decided)
+
+
+def evolve(state: FactsState, heard: FactInput, decided: Sequence[FactDecision]) -> FactsState:
+    """The state after a batch. The only place where state changes."""
+    heard_at = state.version + 1
+    after = _take_in(state, heard)
+    for place, decision in enumerate(decided, 1):
+        after = RULES[type(decision)](after, heard, heard_at + place, decision)
+    return replace(after, version=heard_at + len(decided))
+
+
+# --- deciding ---------------------------------------------------------------------------------------------------------
+
+
+class _Draft:
+    """Decisions as they are made, with the state that they lead to so far."""
+
+    def __init__(self, state: FactsState, heard: FactInput) -> None:
+        self.heard = heard
+        self.version = state.version + 1
+        self.state = _take_in(state, heard)
+        self.decided: list[FactDecision] = []
+
+    def add(self, decision: FactDecision) -> None:
+        self.decided.append(decision)
+        version = self.version + len(self.decided)
+        self.state = RULES[type(decision)](self.state, self.heard, version, decision)
+
+
+def refusal(
+    state: FactsState, candidate: Candidate, origin: Origin, source: int, now: Microseconds
+) -> FactRejectReason | None:
+    """The first rule that keeps a candidate from being a fact (F1, F2)."""
+    if candidate.secret:
+        return "secret"
+    if candidate.blank:
+        return "blank"
+    if not CONFIDENCE_MIN <= candidate.confidence_milli <= CONFIDENCE_MAX:
+        return "confidence"
+    if source and (source <= state.fence or source in state.fenced):
+        return "fenced"
+    if origin != "stated" and state.is_tombstoned(candidate.triple, now):
+        return "tombstone"
+    return None
+
+
+def _hear(draft: _Draft, item: int, candidate: Candidate, origin: Origin, source: int, active_max: int) -> None:
+    now = draft.heard.at
+    reason = refusal(draft.state, candidate, origin, source, now)
+    if reason is not None:
+        draft.add(FactRejected(item=item, reason=reason))
+        return
+    if draft.state.is_tombstoned(candidate.triple, now):
+        draft.add(TombstoneLifted(item=item))
+    rows = draft.state.of_key(candidate.key)
+    known = next((row for row in rows if row.triple == candidate.triple), None)
+    fact = draft.version + len(draft.decided) + 1 if known is None else known.fact
+    said = _said(known, fact, candidate, origin, source, now)
+    held = {each.fact: each for each in holding([*(row for row in rows if row is not known), said])}
+    if fact in held:
+        draft.add(FactAdded(item=item) if known is None else FactConfirmed(fact=fact, item=item))
+        if known is not None and not known.active:
+            draft.add(FactRestored(fact=fact))
+    else:
+        draft.add(FactSuperseded(item=item, fact=0 if known is None else fact))
+    for row in rows:
+        if row.active and row.fact not in held:
+            by: LeftBy = "stated" if origin == "stated" and row.origin != "stated" else "newer"
+            draft.add(FactReplaced(fact=row.fact, by=by))
+        elif not row.active and row.fact in held and row.fact != fact:
+            draft.add(FactRestored(fact=row.fact))
+    _evict(draft, fact, active_max)
+
+
+def _evict(draft: _Draft, newest: int, active_max: int) -> None:
+    """F7: the one used longest ago goes, what the user stated last of all, the newest never."""
+    active = draft.state.active
+    surplus = len(active) - active_max
+    if surplus > 0:
+        oldest = sorted(active, key=lambda row: (row.fact == newest, row.origin == "stated", row.used_at, row.fact))
+        for row in oldest[:surplus]:
+            draft.add(FactEvicted(fact=row.fact))
+
+
+def _correct(draft: _Draft, heard: FactStated) -> None:
+    wrong = draft.state.row(heard.corrects) if heard.corrects else None
+    if wrong is not None and wrong.triple != heard.candidate.triple:
+        reason = refusal(draft.state, heard.candidate, heard.origin, 0, heard.at)
+        if reason is None:  # what is refused corrects nothing
+            draft.add(FactReplaced(fact=wrong.fact, by="corrected"))
+
+
+def _forget(draft: _Draft, heard: ForgetAsked) -> None:
+    """With a fact goes what was said of its key before it, or that would come back in its place."""
+    state = draft.state
+    asked = {row.fact for row in state.rows} if heard.everything else set(heard.facts)
+    keys = {row.key for row in state.rows if row.fact in asked}
+    for row in state.rows:
+        if row.fact in asked:
+            draft.add(FactForgotten(fact=row.fact, sources=() if heard.keep_turns else row.sources))
+        elif row.key in keys and not row.active:
+            draft.add(FactForgotten(fact=row.fact))
+
+
+def _lapse(draft: _Draft, now: Microseconds) -> None:
+    """F8: written with the next decision on the user."""
+    for row in draft.state.active:
+        if row.expires_at and row.expires_at <= now:
+            draft.add(FactLapsed(fact=row.fact))
+
+
+def _said(
+    known: FactRow | None, fact: int, candidate: Candidate, origin: Origin, source: int, now: Microseconds
+) -> FactRow:
+    """A row with one more saying. Said by two extractors of one turn counts once, with the higher confidence."""
+    saying = Saying(candidate.learned_at, candidate.confidence_milli, origin == "stated", source)
+    sayings = known.sayings if known else ()
+    if source:
+        same = [each for each in sayings if each.source == source]
+        if any(each.confidence > saying.confidence for each in same):
+            saying = same[0]
+        sayings = tuple(each for each in sayings if each.source != source)
+    sayings = tuple(sorted((*sayings, saying), key=lambda each: (each.learned_at, each.confidence)))[-SAYINGS_MAX:]
+    if known is not None:
+        latest = candidate.learned_at >= known.sayings[-1].learned_at
+        return replace(
+            known,
+            sayings=sayings,
+            origin="stated" if origin == "stated" else known.origin,
+            expires_at=candidate.expires_at if latest else known.expires_at,
+            valid_from=candidate.valid_from or known.valid_from,
+            sensitive=known.sensitive or candidate.sensitive,
+            used_at=now,
+        )
+    return FactRow(
+        fact=fact,
+        key=candidate.key,
+        triple=candidate.triple,
+        sayings=sayings,
+        active=False,
+        origin=origin,
+        valid_from=candidate.valid_from,
+        expires_at=candidate.expires_at,
+        sensitive=candidate.sensitive,
+        used_at=now,
+        said=candidate.said,
+    )
+
+
+# --- evolving ---------------------------------------------------------------------------------------------------------
+
+
+def _take_in(state: FactsState, heard: FactInput) -> FactsState:
+    match heard:
+        case FactsOpened():
+            return replace(state, salt=heard.salt)
+        case ForgetAsked(everything=True):
+            return replace(state, fence=max(state.fence, heard.fence), tombstones=_standing(state, heard.at))
+        case FactsUsed():
+            used = frozenset(heard.facts)
+            rows = tuple(replace(row, used_at=heard.at) if row.fact in used else row for row in state.rows)
+            return replace(state, rows=rows, used_noted_at=heard.at)
+        case _:
+            return replace(state, tombstones=_standing(state, heard.at)) if state.tombstones else state
+
+
+def _standing(state: FactsState, now: Microseconds) -> tuple[Tombstone, ...]:
+    return tuple(stone for stone in state.tombstones if now <= stone.until)
+
+
+def _candidate(heard: FactInput, item: int) -> tuple[Candidate, Origin, int]:
+    if isinstance(heard, CandidatesExtracted):
+        return heard.candidates[item], "extracted", heard.source
+    assert isinstance(heard, FactStated)
+    return heard.candidate, heard.origin, 0
+
+
+def _take_saying(
+    state: FactsState, heard: FactInput, version: int, item: int, fact: int, *, active: bool
+) -> FactsState:
+    candidate, origin, source = _candidate(heard, item)
+    known = state.row(fact) if fact else None
+    row = replace(_said(known, version, candidate, origin, source, heard.at), active=active)
+    rows = [row if each.fact == row.fact else each for each in state.rows]
+    if known is None:
+        rows.append(row)
+    return _settled(replace(state, rows=tuple(rows)), row.key)
+
+
+def _settled(state: FactsState, key: bytes) -> FactsState:
+    """Confidence and time of what holds of a key, from everything said of it."""
+    held = {each.fact: each for each in holding(state.of_key(key))}
+
+    def settle(row: FactRow) -> FactRow:
+        if row.key != key:
+            return row
+        one = held.get(row.fact)
+        latest = row.sayings[-1]
+        confidence = one.confidence if one else latest.confidence
+        learned_at = one.learned_at if one else latest.learned_at
+        if (row.confidence, row.learned_at) == (confidence, learned_at):
+            return row
+        return replace(row, confidence=confidence, learned_at=learned_at)
+
+    return replace(state, rows=tuple(settle(row) for row in state.rows))
+
+
+def _added(state: FactsState, heard: FactInput, version: int, added: FactAdded) -> FactsState:
+    return _take_saying(state, heard, version, added.item, 0, active=True)
+
+
+def _confirmed(state: FactsState, heard: FactInput, version: int, confirmed: FactConfirmed) -> FactsState:
+    row = state.row(confirmed.fact)
+    assert row is not None
+    return _take_saying(state, heard, version, confirmed.item, confirmed.fact, active=row.active)
+
+
+def _superseded(state: FactsState, heard: FactInput, version: int, superseded: FactSuperseded) -> FactsState:
+    return _take_saying(state, heard, version, superseded.item, superseded.fact, active=False)
+
+
+def _stand(state: FactsState, fact: int, *, active: bool) -> FactsState:
+    return replace(state, rows=tuple(replace(row, active=active) if row.fact == fact else row for row in state.rows))
+
+
+def _replaced(state: FactsState, heard: FactInput, _version: int, replaced: FactReplaced) -> FactsState:
+    if replaced.by != "corrected":
+        return _stand(state, replaced.fact, active=False)
+    wrong = state.row(replaced.fact)
+    assert wrong is not None
+    stones = (*state.tombstones, Tombstone(wrong.triple, heard.at + TOMBSTONE))
+    return _out_of_play(replace(state, tombstones=stones), wrong)
+
+
+def _restored(state: FactsState, _heard: FactInput, _version: int, restored: FactRestored) -> FactsState:
+    return _stand(state, restored.fact, active=True)
+
+
+def _lifted(state: FactsState, heard: FactInput, _version: int, lifted: TombstoneLifted) -> FactsState:
+    triple = _candidate(heard, lifted.item)[0].triple
+    return replace(state, tombstones=tuple(stone for stone in state.tombstones if stone.triple != triple))
+
+
+def _gone(state: FactsState, _heard: FactInput, _version: int, gone: FactEvicted | FactLapsed) -> FactsState:
+    row = state.row(gone.fact)
+    assert row is not None
+    return _out_of_play(state, row)
+
+
+def _out_of_play(state: FactsState, gone: FactRow) -> FactsState:
+    """A row leaves, and with it what does not hold of its key: nothing comes back in its place."""
+    rows = tuple(row for row in state.rows if row.fact != gone.fact and (row.active or row.key != gone.key))
+    return replace(state, rows=rows)
+
+
+def _forgotten(state: FactsState, heard: FactInput, _version: int, forgotten: FactForgotten) -> FactsState:
+    assert isinstance(heard, ForgetAsked)
+    row = state.row(forgotten.fact)
+    assert row is not None
+    return replace(
+        state,
+        rows=tuple(each for each in state.rows if each.fact != row.fact),
+        tombstones=(*state.tombstones, Tombstone(row.triple, heard.until)),
+        fenced=tuple(sorted({*state.fenced, *forgotten.sources})),
+    )
+
+
+def _unchanged(state: FactsState, _heard: FactInput, _version: int, _: FactRejected) -> FactsState:
+    return state
+
+
+RULES: Final[dict[type, Callable[[FactsState, Any, int, Any], FactsState]]] = {
+    FactAdded: _added,
+    FactConfirmed: _confirmed,
+    FactSuperseded: _superseded,
+    FactReplaced: _replaced,
+    FactRestored: _restored,
+    FactRejected: _unchanged,
+    TombstoneLifted: _lifted,
+    FactEvicted: _gone,
+    FactLapsed: _gone,
+    FactForgotten: _forgotten,
+}
+"""How each decision changes the state."""
