@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BOUND_MAX = 16
 NAME_CHARS_MAX = 64
 VALUE_CHARS_MAX = 256
-"""What travels with a message: so many variables, the first ones; longer names are left out, longer texts cut."""
+"""What travels with a message: so many variables, the first by name; longer names are left out, longer texts cut."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -111,7 +111,7 @@ def bound_here() -> Bound:
     variables = module.get_contextvars() if module is not None else None
     if not variables:
         return ()
-    named = [name for name in variables if len(name) <= NAME_CHARS_MAX]
+    named = sorted(name for name in variables if len(name) <= NAME_CHARS_MAX)
     return tuple((name, _short(variables[name])) for name in named[:BOUND_MAX])
 
 
