@@ -72,6 +72,7 @@ def test_two_requests_at_once_each_have_their_own_on_all_lines_down_to_the_summa
         for number in range(3):
             await thread.record(f"{name} {number}")
             await thread.context()
+        assert await pace.wait_idle()
         await thread.reset()
 
     async def serve() -> None:
