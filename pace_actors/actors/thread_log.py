@@ -1,9 +1,9 @@
-"""What a thread's actor reads of the log, and how it appends to it."""
+"""What a thread's actor reads of the log."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventlog import AscendingKey, EventLog
 from pace_actors.domain.fold import Batch, batches, fold, turns_within
@@ -28,10 +28,6 @@ class ThreadLog:
     def __init__(self, log: EventLog, stream: str) -> None:
         self._log = log
         self._stream = stream
-
-    def append(self, events: list[Any], **more: Any) -> None:
-        """Append a batch without waiting; `more` goes to the log. Raises what `EventLog.append_nowait` raises."""
-        self._log.append_nowait(self._stream, events, **more)
 
     def state(self, logger: FilteringBoundLogger) -> ThreadState:
         """The durable state: from the snapshot on, where there is one that this code can use."""

@@ -27,7 +27,7 @@ from pace_actors.settings import ThreadSettings
 from tests.support.break_lines import Breaker, Lines, every, play_lines
 from tests.support.world import World
 
-THREAD_FILES = ("thread_actor.py", "appends.py", "thread_log.py")
+THREAD_FILES = ("thread_actor.py", "stream_actor.py", "appends.py", "thread_log.py")
 
 Trigger = Callable[[World], list[Promise]]
 """Brings about a message; gives the asks that must end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -13,6 +14,7 @@ from pace_actors.messages import Message
 from pace_actors.models.port import FoldTask
 from pace_actors.models.scripted import Outcome, join_script
 from pace_actors.runtime.port import Address
+from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.simulated import SimulatedHost
 from tests.support.world import World, held
 
@@ -133,7 +135,7 @@ def test_a_fold_that_ends_the_process_each_time_costs_its_thread_one_failure(*, 
         world.run()
     assert starts == 3
     assert world.verdicts() == [(1, "unavailable")]
-    (parked,) = world.ended(world.engine.summariser.ask(m.ViewFollower())).parked
+    (parked,) = world.ended(cast("Promise", world.engine.summariser.ask(m.ViewFollower()))).parked
     assert parked.starts == 3
     deadly = False
     world.record("three", thread="other")
