@@ -18,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 
 from pace_actors import AsyncPace, Pace
 from pace_actors import messages as m
+from pace_actors.domain import snapshots
 from pace_actors.models.port import FoldReply, FoldTask
 from pace_actors.runtime.logs import BOUND_MAX, NAME_CHARS_MAX, VALUE_CHARS_MAX, bound_here, saying
 from pace_actors.runtime.promise import Promise
@@ -116,17 +117,20 @@ def test_plain_threads_of_a_server_have_their_own_too(tmp_path: Path) -> None:
         assert {line.get("request_id") for line in about} == {f"user {number}"}
 
 
-def test_the_call_that_wakes_a_thread_stands_on_what_its_start_says(tmp_path: Path) -> None:
+def test_the_call_that_wakes_a_thread_stands_on_what_its_start_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: the thread has a snapshot, and this code makes others."""
     lines = Lines()
-    with Pace.open(tmp_path / "a.pace", resume="always") as pace:
-        pace.thread("t").record("one")
-    with Pace.open(tmp_path / "a.pace", logger=lines.logger, resume="within_idle") as pace:
+    with Pace.open(tmp_path / "a.pace") as pace:
+        for number in range(40):
+            pace.thread("t").record(f"{number}")
+    monkeypatch.setattr(snapshots, "SCHEMA", "another")
+    with Pace.open(tmp_path / "a.pace", logger=lines.logger) as pace:
         thread = pace.thread("t")
         with bound_contextvars(request_id="r1"):
             thread.context()
-            said = list(lines.seen)
-    assert {line["event"] for line in said} == {"resume_is_fixed"}
-    assert {line.get("request_id") for line in said} == {"r1"}
+    assert [(line["event"], line.get("request_id")) for line in lines.seen] == [("snapshot_dropped", "r1")]
 
 
 def test_what_was_held_while_an_append_was_in_doubt_is_said_with_its_own() -> None:
