@@ -25,7 +25,7 @@ from pace_actors.actors.thread_actor import ThreadActor
 from pace_actors.actors.thread_log import ThreadLog
 from pace_actors.domain.fold import thread_from
 from pace_actors.domain.prepare import prepare_turn
-from pace_actors.domain.snapshots import EVERY, due, load, snapshot_of
+from pace_actors.domain.snapshots import EVERY, THREADS
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.domain.thread import decide, evolve
 from pace_actors.events import REGISTRY, Input, SettingsChanged, SummaryRequested
@@ -94,7 +94,7 @@ class Writer:
         state = self._states.get(key, EMPTY)
         decided = decide(state, heard)
         after = self._states[key] = evolve(state, heard, decided)
-        snapshot = snapshot_of(after) if due(state, after) else None
+        snapshot = THREADS.of(after) if THREADS.due(state, after) else None
         if snapshot is not None:
             self._snapshots[key] = snapshot.version
         self._log.append_nowait(key.stream, [heard, *decided], expect=state.version or "none", snapshot=snapshot)
@@ -168,7 +168,9 @@ def _waking(options: Options, stack: contextlib.ExitStack) -> tuple[Report, str]
         wakes,
     )
     snapshot = Case(
-        "snapshot of 500 events alone", lambda: repeat(lambda: load(pace.log.load_snapshot(stream)), wakes), wakes
+        "snapshot of 500 events alone",
+        lambda: repeat(lambda: THREADS.load(pace.log.load_snapshot(stream)), wakes),
+        wakes,
     )
     empty = Case("state of nothing", lambda: repeat(lambda: thread_from(pace.log.read("none")), wakes), wakes)
     versus = [Versus(case.name, replayed.name, at_most=1 / 50) for case in (*cases, read, snapshot)]

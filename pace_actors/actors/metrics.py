@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, deque
 
 import msgspec
@@ -44,6 +45,9 @@ class Metrics:
         self.accepted = 0
         self.rejected: Counter[str] = Counter()
         self.appends = 0
+        self._lock = threading.Lock()
+        self.failures = 0
+        """How often appends of a thread have failed. A turn says how often that was when its caller sent it."""
         self.pending: dict[str, int] = {}
         """Stream → pending turns, of awake threads that have any."""
         self._append_ms: deque[float] = deque(maxlen=SAMPLES)
@@ -52,6 +56,12 @@ class Metrics:
         """An append became durable."""
         self.appends += 1
         self._append_ms.append(milliseconds)
+
+    def append_failed(self) -> int:
+        """Appends of a thread have failed; gives how often that was."""
+        with self._lock:
+            self.failures += 1
+            return self.failures
 
     def note_pending(self, stream: str, turns: int) -> None:
         """A thread has so many pending turns now."""

@@ -12,7 +12,7 @@ from pace_actors.actors.stream_actor import StreamActor, done, give
 from pace_actors.actors.thread_log import ThreadLog, turn_conflict, turn_key
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare import content_digest, prepare_answer, prepare_turn
-from pace_actors.domain.snapshots import due, snapshot_of
+from pace_actors.domain.snapshots import THREADS
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import (
     CHARS_PER_TOKEN,
@@ -75,7 +75,7 @@ class ThreadActor(StreamActor[ThreadState]):
         return evolve(state, heard, decided)
 
     def _snapshot(self, before: ThreadState, after: ThreadState) -> Snapshot | None:
-        return snapshot_of(after) if due(before, after, self._services.snapshot_every) else None
+        return THREADS.of(after) if THREADS.due(before, after, self._services.snapshot_every) else None
 
     def _built(self) -> None:
         self._overrides_hold = self._overrides_are_newer()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventlog import AscendingKey, EventLog
 from pace_actors.domain.fold import Batch, batches, fold, turns_within
-from pace_actors.domain.snapshots import load
+from pace_actors.domain.snapshots import THREADS
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import live_turn
 from pace_actors.errors import Erased, TurnConflict
@@ -31,7 +31,7 @@ class ThreadLog:
 
     def state(self, logger: FilteringBoundLogger) -> ThreadState:
         """The durable state: from the snapshot on, where there is one that this code can use."""
-        loaded = load(self._log.load_snapshot(self._stream))
+        loaded = THREADS.load(self._log.load_snapshot(self._stream))
         if loaded.dropped:
             logger.warning("snapshot_dropped", reason=loaded.dropped)
         return fold(loaded.state, self._log.read(self._stream, loaded.state.version))

@@ -9,7 +9,7 @@ import pytest
 
 from eventlog import Snapshot
 from pace_actors.domain.fold import thread_from
-from pace_actors.domain.snapshots import PAYLOAD_BYTES_MAX, SCHEMA, due, load, snapshot_of
+from pace_actors.domain.snapshots import PAYLOAD_BYTES_MAX, THREADS
 from pace_actors.domain.state import EMPTY, ThreadState
 from tests.support.made import with_turns
 from tests.support.world import World
@@ -65,7 +65,7 @@ def changed_fields(snapshot: Snapshot, **fields: Any) -> Snapshot:
 
 
 def good() -> Snapshot:
-    snapshot = snapshot_of(state_of())
+    snapshot = THREADS.of(state_of())
     assert snapshot is not None
     return snapshot
 
@@ -92,7 +92,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_snapshot_that_this_code_cannot_use_is_dropped_with_its_reason(name: str) -> None:
     """D7: fields added, removed, renamed change the schema; damage is met when it is decoded."""
-    loaded = load(BAD[name])
+    loaded = THREADS.load(BAD[name])
     assert loaded.state == EMPTY
     assert loaded.dropped
 
@@ -114,10 +114,10 @@ def test_a_thread_with_a_bad_snapshot_wakes_in_the_state_of_a_full_replay(
 
 
 def test_a_good_snapshot_is_used_and_the_schema_follows_the_fields() -> None:
-    loaded = load(good())
+    loaded = THREADS.load(good())
     assert (loaded.state, loaded.dropped) == (state_of(), "")
-    assert load(None) == (EMPTY, "")
-    assert SCHEMA.startswith("thread-state/")
+    assert THREADS.load(None) == (EMPTY, "")
+    assert THREADS.schema.startswith("thread-state/")
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_a_good_snapshot_is_used_and_the_schema_follows_the_fields() -> None:
     ],
 )
 def test_a_snapshot_is_due_when_a_multiple_is_crossed(before: int, after: int, every: int, expected: bool) -> None:  # noqa: FBT001
-    assert due(ThreadState(version=before), ThreadState(version=after), every) is expected
+    assert THREADS.due(ThreadState(version=before), ThreadState(version=after), every) is expected
 
 
 def test_a_state_that_is_too_large_is_not_cached() -> None:
     state = state_of()
     large = msgspec.structs.replace(state.window[0], user="x" * (PAYLOAD_BYTES_MAX + 1))
-    assert snapshot_of(msgspec.structs.replace(state, window=(large,))) is None
+    assert THREADS.of(msgspec.structs.replace(state, window=(large,))) is None
