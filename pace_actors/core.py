@@ -276,6 +276,7 @@ class Core:
             context=self._contexts.get(key) if context is None else context.receipt.ref,
             correlation=self.host.new_id().hex()[:CORRELATION_CHARS],
             bound=bound_here(),
+            failures=self.engine.metrics.failures,
         )
 
     def reset(self, at: datetime | None) -> m.ResetThread:

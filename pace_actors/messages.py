@@ -51,6 +51,8 @@ class RecordTurn(Message, frozen=True, kw_only=True):
     """Whether we made the id: then it cannot be known yet."""
     context: ContextRef | None = None
     correlation: str = ""
+    failures: int | None = None
+    """How many failures of appends there had been when its caller sent it; None: it may be stored behind any."""
 
 
 class ViewThread(Message, frozen=True, kw_only=True):

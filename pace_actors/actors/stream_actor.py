@@ -56,6 +56,8 @@ class StreamActor(ABC, Generic[S]):
         self._held: deque[tuple[m.Message, Reply | None]] = deque()
         """Messages that came while the state was in doubt."""
         self._conflicts = 0
+        self._failure: tuple[int, EventLogError] | None = None
+        """Number and cause of the last failure of appends here."""
         self._timers: dict[str, Timer] = {}
 
     # --- what a leaf says ---------------------------------------------------------------------------------------------
@@ -181,11 +183,17 @@ class StreamActor(ABC, Generic[S]):
                 done=ended,
             )
         except EventLogError as error:
+            self._failure = self._metrics.append_failed(), error
             raise not_stored(turn_id, error) from error
         self._appends.add(entry)
         self._ahead = after
         self._note(message, heard, decided)
         self._arm()
+
+    def _refuse_if_overtaken(self, turn_id: str, failures: int | None) -> None:
+        """Raise the last failure for what was sent before that was known: it would be stored before what failed."""
+        if self._failure is not None and failures is not None and failures < self._failure[0]:
+            raise not_stored(turn_id, self._failure[1])
 
     def _pass_on(self) -> None:
         """Tell the outcomes that have come."""
@@ -213,6 +221,7 @@ class StreamActor(ABC, Generic[S]):
                 again = [(entry.message, reply) for entry in failed for reply in entry.replies or (None,)]
                 self._held.extendleft(reversed(again))
             else:
+                self._failure = self._metrics.append_failed(), cause
                 for entry in failed:
                     entry.fail(not_stored(entry.turn_id, cause))
         self._appends.settle()

@@ -131,6 +131,7 @@ class ThreadActor(StreamActor[ThreadState]):
         digest = content_digest(heard)
         if not message.own_id and self._is_known(heard.turn_id, digest, reply):
             return
+        self._refuse_if_overtaken(message.turn_id, message.failures)
         self._behind = max(0, self._host.now() - at) if message.at_given else 0
         self._write_overrides(at)
         if not self._ahead.settings.enabled:

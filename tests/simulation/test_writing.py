@@ -158,6 +158,35 @@ def test_a_failing_append_fails_what_was_decided_on_it_and_retries_store_each_tu
     world.finish()
 
 
+@pytest.mark.parametrize("refused", [False, True], ids=["fails", "is refused"])
+def test_what_was_sent_before_a_failure_was_known_is_not_stored_before_what_failed(refused: bool) -> None:  # noqa: FBT001
+    """A burst without waiting: turn 2 fails while 3 and 4 are in the inbox: stored, they would stand before its retry.
+
+    Another writer of the conversation, who asks later, is served; so is who records again what failed, in order.
+    """
+    world = World()
+    world.record("turn 1", turn_id="1")
+    if refused:
+        world.refuse_next.append(Overloaded())
+        second = world.record_nowait("turn 2", turn_id="2")
+    else:
+        world.log.fail_next(DiskFull())
+        second = world.record_nowait("turn 2", turn_id="2")
+        while not world.log.stats().queued:
+            world.host.step()
+        world.log.commit(1)  # its outcome is in the inbox, with what comes now
+    behind = [world.record_nowait(f"turn {n}", turn_id=str(n)) for n in (3, 4)]
+    world.run()
+    errors = [error_of(promise) for promise in (second, *behind)]
+    assert {type(error) for error in errors} == {AppendFailed}
+    assert len({id(error.__cause__) for error in errors}) == 1
+    assert turns_of(world) == ["turn 1"]
+    for number in range(2, 5):
+        assert world.record(f"turn {number}", turn_id=str(number)).turn == number
+    assert world.record("turn 1", turn_id="1").known
+    world.finish()
+
+
 def test_an_append_that_is_refused_at_once_leaves_those_before_it_alone() -> None:
     """The log is overloaded when turn 3 is appended: only turn 3 fails; 1 and 2 are answered, stored and shown."""
     world = World()

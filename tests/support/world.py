@@ -248,7 +248,10 @@ class World:
         at = more.pop("at", None)
         turn_id = more.pop("turn_id", f"turn {self._turns}")
         now = self.host.now() if at is None else at
-        turn = m.RecordTurn(user=words, assistant=reply, at=now, at_given=at is not None, turn_id=turn_id, **more)
+        failures = self.engine.metrics.failures
+        turn = m.RecordTurn(
+            user=words, assistant=reply, at=now, at_given=at is not None, turn_id=turn_id, failures=failures, **more
+        )
         return self.ask(turn, thread, user)
 
     def record(self, words: str, reply: str = "Noted.", **more: Any) -> m.Recorded:
