@@ -1,16 +1,13 @@
-"""A chat server with a memory: `python docs/chat_server.py ada.pace` serves it at http://127.0.0.1:8000 (see the page).
-
-POST /chat/{user}/{thread} with {"text": "…"} gives {"reply": "…", "turn": 7}; GET /context/{user}/{thread} what a model
-would see; POST /reset/{user}/{thread} starts afresh. `answer` stands in for a model, so that none is needed.
-"""
+"""A chat server with a memory: `python docs/chat_server.py ada.pace` serves it on port 8000 (see the page)."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+from uuid import uuid4
 
 import uvicorn
 from starlette.applications import Starlette
@@ -21,14 +18,15 @@ from starlette.routing import Route
 from eventlog import EventLogError
 from pace_actors import AsyncPace, Context, PaceError
 from pace_actors.async_pace import AsyncThread
-from pace_actors.errors import InvalidInput
+from pace_actors.errors import InvalidInput, TurnConflict
+
+OWED_MAX = 1000
 
 
 async def answer(context: Context) -> str:
     """What a model would say: how much of the conversation it was shown, and what was said last."""
-    if not context.window:
-        return "Hello, what can I do for you?"
-    return f"I see {len(context.window)} turns; before this you said: {context.window[-1].user}"
+    said = [pair.user for pair in context.window]
+    return f"I see {len(said)} turns; before this you said: {said[-1]}" if said else "Hello, what can I do for you?"
 
 
 def thread_of(request: Request) -> AsyncThread:
@@ -39,21 +37,24 @@ def thread_of(request: Request) -> AsyncThread:
 
 async def text_of(request: Request) -> str:
     """What the user said. Raises `InvalidInput`."""
-    try:
+    with suppress(ValueError, LookupError, TypeError):
         text = json.loads(await request.body())["text"]
-    except (ValueError, LookupError, TypeError):
-        text = None
-    if not isinstance(text, str):
-        raise InvalidInput('the body is {"text": "…"}', what="body")
-    return text
+        if isinstance(text, str):
+            return text
+    raise InvalidInput('the body is {"text": "…"}', what="body")
 
 
 async def chat(request: Request) -> JSONResponse:
-    """One turn: it is durable when the reply goes out, and no model of summaries was waited for."""
-    thread, text = thread_of(request), await text_of(request)
-    context = await thread.context(text)
-    reply = await answer(context)
-    recorded = await thread.record(text, reply, context=context)
+    """One turn, durable when the reply goes out; whoever tries again with its key gets the reply that he was owed."""
+    thread, text, owed = thread_of(request), await text_of(request), request.app.state.owed
+    key = thread.key, request.headers.get("idempotency-key") or str(uuid4())
+    if key not in owed:
+        context = await thread.context(text)
+        owed.setdefault(key, (await answer(context), context))
+    while len(owed) > OWED_MAX:
+        del owed[next(iter(owed))]
+    reply, context = owed[key]
+    recorded = await thread.record(text, reply, turn_id=key[1], context=context)
     return JSONResponse({"reply": reply, "turn": recorded.turn})
 
 
@@ -69,9 +70,10 @@ async def reset(request: Request) -> JSONResponse:
 
 
 async def refused(_: Request, error: Any) -> JSONResponse:
-    """An error of the memory: its code, what to do, and whether to try again."""
+    """An error of the memory: `MailboxFull` says too much at once, `OutcomeUnknown` that the same key will find out."""
+    status = 503 if error.retryable else 409 if isinstance(error, TurnConflict) else 400
     body = {"code": error.code, "message": str(error), "retryable": error.retryable}
-    return JSONResponse(body, status_code=503 if error.retryable else 400)
+    return JSONResponse(body, status, {"Retry-After": "1"} if error.retryable else {})
 
 
 def chat_server(place: str, **options: Any) -> Starlette:
@@ -79,8 +81,9 @@ def chat_server(place: str, **options: Any) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.owed = {}
         async with AsyncPace.open(place, **options) as app.state.pace:
-            yield
+            yield  # at a stop the server ends the requests under way first; then what they recorded is written
 
     routes = [
         Route("/chat/{user}/{thread}", chat, methods=["POST"]),

@@ -9,12 +9,20 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import re
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+
+from pace_actors import Recorded
+from pace_actors.actors import thread_actor
+from pace_actors.async_pace import AsyncThread
+from pace_actors.domain.prepare import prepare_turn
+from pace_actors.errors import OutcomeUnknown
+from pace_actors.runtime.mailbox import INBOX_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ROOT / "docs" / "chat_server.py"
@@ -116,5 +124,64 @@ def test_a_turn_or_a_name_beyond_its_limit_is_refused_with_its_code(tmp_path: Pa
         long = await client.post(f"/chat/{'a' * 251}/kitchen", json={"text": "hello"})
         assert (large.status_code, large.json()["code"]) == (400, "turn_too_large")
         assert (long.status_code, long.json()["code"]) == (400, "invalid_input")
+
+    talk_to_server(tmp_path / "chat.pace", talk)
+
+
+def test_whoever_tries_again_with_the_same_key_gets_the_reply_he_was_owed_and_the_turn_is_stored_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: the outcome of the first try stays unknown, though the turn is stored."""
+    real = AsyncThread.record
+    lost = [True]
+
+    async def record(thread: AsyncThread, *args: Any, **named: Any) -> Recorded:
+        recorded = await real(thread, *args, **named)
+        if lost.pop() if lost else False:
+            raise OutcomeUnknown("not durable within the deadline", turn_id=named["turn_id"])
+        return recorded
+
+    monkeypatch.setattr(AsyncThread, "record", record)
+
+    async def talk(client: Client) -> None:
+        async def post(text: str, key: str) -> httpx.Response:
+            return await client.post("/chat/ada/kitchen", json={"text": text}, headers={"Idempotency-Key": key})
+
+        first = await post("is it far?", "7")
+        assert (first.status_code, first.headers["retry-after"]) == (503, "1")
+        assert (first.json()["code"], first.json()["retryable"]) == ("outcome_unknown", True)
+        for _ in range(2):
+            again = await post("is it far?", "7")
+            assert (again.status_code, again.json()) == (200, {"turn": 1, "reply": "Hello, what can I do for you?"})
+        other = await post("is it near?", "7")
+        assert (other.status_code, other.json()["code"]) == (409, "turn_conflict")
+        assert (await post("and back?", "8")).json()["turn"] == 2
+
+    talk_to_server(tmp_path / "chat.pace", talk)
+
+
+def test_too_much_at_once_is_refused_with_a_time_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Method: the inbox of a conversation has room for one message, and its actor is held."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def held(**given: Any) -> Any:
+        entered.set()
+        assert go_on.wait(30)
+        return prepare_turn(**given)
+
+    async def talk(client: Client) -> None:
+        await say(client, "wake up")
+        monkeypatch.setattr(thread_actor, "prepare_turn", held)
+        first = asyncio.create_task(say(client, "held"))
+        assert await asyncio.to_thread(entered.wait, 30)
+        many = [asyncio.create_task(client.post("/reset/ada/kitchen")) for _ in range(INBOX_MAX + 10)]
+        refused = await next(asyncio.as_completed(many))
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json()["code"] == "mailbox_full"
+        go_on.set()
+        assert (await first)["turn"] == 2
+        codes = [task.status_code for task in await asyncio.gather(*many)]
+        assert codes.count(503) == 10
+        assert codes.count(200) == INBOX_MAX
 
     talk_to_server(tmp_path / "chat.pace", talk)
