@@ -36,7 +36,7 @@ def clean(raw: str) -> str:
     'The user is Ann.\nShe sails.'
     """
     for _ in range(_ROUNDS):
-        cleaned = tidy(_CONTROL_TOKEN.sub("", _field(_without_fences(_without_thoughts(raw)))))
+        cleaned = tidy(_CONTROL_TOKEN.sub("", _field(_without_fences(without_thoughts(raw)))))
         if cleaned == raw:
             break
         raw = cleaned
@@ -46,7 +46,7 @@ def clean(raw: str) -> str:
 _ROUNDS = 4
 
 
-def _without_thoughts(text: str) -> str:
+def without_thoughts(text: str) -> str:
     """Drop thoughts: closed ones, an unclosed one to the end, and all before a closing tag that was never opened."""
     finals = list(_FINAL_CHANNEL.finditer(text))
     if finals:

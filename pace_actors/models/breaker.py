@@ -15,11 +15,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
-from pace_actors.models.port import FoldReply, FoldTask, ModelFailure, Summariser
+from pace_actors.models.port import (
+    Extractor,
+    ExtractReply,
+    ExtractTask,
+    FoldReply,
+    FoldTask,
+    Model,
+    ModelFailure,
+    Summariser,
+    Unreadable,
+)
 from pace_actors.values import Failure
 
+M = TypeVar("M", bound=Model)
+R = TypeVar("R")
 BreakerState = Literal["closed", "open", "half_open"]
 SERVER_FAILURES: Final[frozenset[Failure]] = frozenset(
     {"timeout", "connection", "http_status", "malformed", "unavailable"}
@@ -113,16 +125,16 @@ class Breaker:
         return was_probe
 
 
-class BreakingSummariser:
+class _Breaking(Generic[M]):
     """Asks `inner` while its server answers; else fails with `unavailable` at once, without a call (T11).
 
     Says in the log, once each, that the server is gone, and that it is back. Never logs what a server said: it may
-    repeat what it was given.
+    repeat what it was given. Models of one server share a breaker: what one of them finds out, the other knows.
     """
 
     def __init__(
         self,
-        inner: Summariser,
+        inner: M,
         breaker: Breaker | None = None,
         clock: Callable[[], float] = time.monotonic,
         *,
@@ -142,8 +154,7 @@ class BreakingSummariser:
         """The inner one's."""
         return self._inner.name
 
-    def fold(self, task: FoldTask) -> FoldReply:
-        """The inner one's reply or failure, or `unavailable` at once. Raises `ModelFailure`."""
+    def _guarded(self, call: Callable[[], R]) -> R:
         now = self._clock()
         was_closed = self.breaker.state == "closed"
         permit = self.breaker.admit(now)
@@ -151,7 +162,7 @@ class BreakingSummariser:
             wait_s = self.breaker.retry_in_s(now)
             raise ModelFailure("unavailable", f"{self.name} was not asked: it failed; next try in {wait_s:.1f} s")
         try:
-            reply = self._inner.fold(task)
+            reply = call()
         except ModelFailure as failure:
             self._settle(permit, failure, was_closed)
             raise
@@ -172,7 +183,7 @@ class BreakingSummariser:
     def _settle(self, permit: Permit, failure: ModelFailure, was_closed: bool) -> None:  # noqa: FBT001
         if failure.kind == "fenced":
             self.breaker.abandoned(permit)
-        elif failure.kind not in SERVER_FAILURES:
+        elif failure.kind not in SERVER_FAILURES or isinstance(failure, Unreadable):
             self._succeeded(permit)
         elif self.breaker.failed(permit, self._clock()) and was_closed:
             self._log.warning("model_server_down", model=self.name, failure=failure.kind)
@@ -180,3 +191,19 @@ class BreakingSummariser:
     def _succeeded(self, permit: Permit) -> None:
         if self.breaker.succeeded(permit):
             self._log.info("model_server_back", model=self.name)
+
+
+class BreakingSummariser(_Breaking[Summariser]):
+    """A summariser behind a breaker."""
+
+    def fold(self, task: FoldTask) -> FoldReply:
+        """The inner one's reply or failure, or `unavailable` at once. Raises `ModelFailure`."""
+        return self._guarded(lambda: self._inner.fold(task))
+
+
+class BreakingExtractor(_Breaking[Extractor]):
+    """An extractor behind a breaker. An answer that cannot be read does not speak against its server."""
+
+    def extract(self, task: ExtractTask) -> ExtractReply:
+        """The inner one's reply or failure, or `unavailable` at once. Raises `ModelFailure`."""
+        return self._guarded(lambda: self._inner.extract(task))

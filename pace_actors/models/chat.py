@@ -1,10 +1,11 @@
-"""A summariser that asks a chat server."""
+"""A summariser that asks a chat server, and what every model behind such a server needs."""
 
 from __future__ import annotations
 
 import re
 import time
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -14,14 +15,18 @@ from pace_actors.domain.prompt import fold_instructions
 from pace_actors.models.deadline import Clock
 from pace_actors.models.decode import ChatReply, InputTooLong
 from pace_actors.models.http import Message
-from pace_actors.models.port import FoldReply, FoldTask, FoldTurn, ModelFailure
+from pace_actors.models.port import ExtractTask, FoldReply, FoldTask, FoldTurn, ModelFailure
 
+T = TypeVar("T", FoldTask, ExtractTask)
+R = TypeVar("R")
 CHARS_A_TOKEN: Final = 4
 TOKENS_AIR: Final = 64
 """Tokens above the bound, so that a model that keeps to it is not cut off in its last sentence."""
 ASK: Final = "Write the updated summary."
 
-_OUR_TAGS = re.compile(r"<(?=[\s/\\]{0,9}(?:earlier|new)[\s_-]{0,9}(?:summary|turns))", re.IGNORECASE)
+_OUR_TAGS = re.compile(
+    r"<(?=[\s/\\]{0,9}(?:(?:earlier|new)[\s_-]{0,9}(?:summary|turns)|known[\s_-]{0,9}facts|turn\b))", re.IGNORECASE
+)
 
 
 class Client(Protocol):
@@ -41,13 +46,66 @@ class Client(Protocol):
         """How long a call gets that asks for this long."""
         ...
 
-    def chat(self, messages: list[Message], *, max_tokens: int, deadline_s: float) -> ChatReply:
-        """What the model wrote. Raises `ModelFailure`."""
+    def chat(
+        self,
+        messages: list[Message],
+        *,
+        max_tokens: int,
+        deadline_s: float,
+        response_format: Mapping[str, Any] | None = None,
+        patient: bool = True,
+    ) -> ChatReply:
+        """What the model wrote; `patient` as for `ChatClient`. Raises `ModelFailure`."""
         ...
 
     def close(self) -> None:
         """End all calls."""
         ...
+
+
+class Calls:
+    """Calls of one task: the first is as patient as the client is now, and all together take no longer than it."""
+
+    def __init__(self, client: Client, clock: Clock, deadline_s: float) -> None:
+        self._client = client
+        self._clock = clock
+        self._until = clock() + client.patience_s(deadline_s)
+        self._deadline_s = deadline_s
+        self._before: ModelFailure | None = None
+
+    def __call__(
+        self, messages: list[Message], *, max_tokens: int, response_format: Mapping[str, Any] | None = None
+    ) -> ChatReply:
+        """The client's reply. Raises `ModelFailure`: `timeout` where nothing of the time is left."""
+        first = self._before is None
+        left_s = self._deadline_s if first else self._until - self._clock()
+        if left_s <= 0:
+            raise ModelFailure("timeout", f"no time was left for a second try; {self._before}")
+        try:
+            return self._client.chat(
+                messages, max_tokens=max_tokens, deadline_s=left_s, response_format=response_format, patient=first
+            )
+        except ModelFailure as failure:
+            self._before = failure
+            raise
+
+
+def halving(client: Client, clock: Clock, task: T, ask: Callable[[T, Calls], R], halve: Callable[[T], T]) -> R:
+    """What `ask` gives for a task; where the server says that the input is too long, once more for half of it.
+
+    Both within the task's deadline, or the client's patience if that is longer. Raises `ModelFailure`.
+    """
+    calls = Calls(client, clock, task.deadline_s)
+    try:
+        return ask(task, calls)
+    except InputTooLong:
+        shorter = halve(task)
+    return ask(shorter, calls)
+
+
+def title(client: Client) -> str:
+    """Model and server."""
+    return f"{client.model or 'the model'} at {client.server}"
 
 
 class ChatSummariser:
@@ -65,18 +123,11 @@ class ChatSummariser:
     @property
     def name(self) -> str:
         """Model and server."""
-        return f"{self._client.model or 'the model'} at {self._client.server}"
+        return title(self._client)
 
     def fold(self, task: FoldTask) -> FoldReply:
         """The model's text. Raises `ModelFailure`."""
-        until = self._clock() + self._client.patience_s(task.deadline_s)
-        try:
-            return self._asked(task, task.deadline_s)
-        except InputTooLong as failure:
-            left_s = until - self._clock()
-            if left_s <= 0:
-                raise ModelFailure("timeout", f"no time was left for a shorter input; {failure.detail}") from None
-        return self._asked(halved(task), left_s)
+        return halving(self._client, self._clock, task, self._asked, halved)
 
     def patience_s(self, asked_s: float) -> float:
         """The client's: longer for the first call of a server."""
@@ -86,8 +137,8 @@ class ChatSummariser:
         """Close the client."""
         self._client.close()
 
-    def _asked(self, task: FoldTask, deadline_s: float) -> FoldReply:
-        reply = self._client.chat(messages_of(task), max_tokens=tokens_max(task.chars), deadline_s=deadline_s)
+    def _asked(self, task: FoldTask, calls: Calls) -> FoldReply:
+        reply = calls(messages_of(task), max_tokens=tokens_max(task.chars))
         return FoldReply(text=reply.text, model=reply.model, finish=reply.finish, input_chars=task.input_chars)
 
 
@@ -97,7 +148,7 @@ def messages_of(task: FoldTask) -> list[Message]:
     turns = "\n\n".join(map(_turn, task.turns))
     parts = [f"<new_turns>\n{turns}\n</new_turns>", ASK]
     if task.base:
-        parts.insert(0, f"<earlier_summary>\n{_data(task.base)}\n</earlier_summary>")
+        parts.insert(0, f"<earlier_summary>\n{inert(task.base)}\n</earlier_summary>")
     return [{"role": "system", "content": system}, {"role": "user", "content": "\n\n".join(parts)}]
 
 
@@ -124,12 +175,12 @@ def halved(task: FoldTask) -> FoldTask:
 
 
 def _turn(turn: FoldTurn) -> str:
-    lines = [f"User: {_data(turn.user)}"] if turn.user else []
+    lines = [f"User: {inert(turn.user)}"] if turn.user else []
     if turn.assistant:
-        lines.append(f"Assistant: {_data(turn.assistant)}")
-    return "\n".join([*lines, *map(_data, turn.actions)])
+        lines.append(f"Assistant: {inert(turn.assistant)}")
+    return "\n".join([*lines, *map(inert, turn.actions)])
 
 
-def _data(text: str) -> str:
+def inert(text: str) -> str:
     """Text that cannot close or open a block, ours of this request included."""
     return _OUR_TAGS.sub("‹", escape_block(text))

@@ -1,18 +1,35 @@
-"""From what a user gives as `model` to a summariser."""
+"""From what a user gives as `model` to a summariser and perhaps an extractor."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from pace_actors.errors import InvalidInput
-from pace_actors.models.breaker import Breaker, BreakingSummariser
-from pace_actors.models.port import Summariser
+from pace_actors.models.breaker import Breaker, BreakingExtractor, BreakingSummariser
+from pace_actors.models.port import Extractor, Model, Summariser
 
 
-def summariser_from(
-    model: str | Summariser | None,
+class Models(msgspec.Struct, frozen=True):
+    """Who writes summaries, and who finds facts besides the patterns. They may share connections; both are closed."""
+
+    summariser: Summariser
+    extractor: Extractor | None = None
+
+    def close(self) -> None:
+        """Close both, once where they are one object."""
+        both: list[Model | None] = [self.summariser, self.extractor]
+        with contextlib.ExitStack() as closing:
+            for one in {id(one): one for one in both if one is not None}.values():
+                closing.callback(one.close)
+
+
+def models_from(
+    model: str | Summariser | Models | None,
     *,
     model_name: str = "",
     api_key: str | None = None,
@@ -20,18 +37,23 @@ def summariser_from(
     first_call_deadline_s: float | None = None,
     clock: Callable[[], float] = time.monotonic,
     logger: Any = None,
-) -> Summariser:
-    """None: the extractive summariser. An address: the chat server there, behind a breaker. A summariser: itself.
+) -> Models:
+    """None: the extractive summariser. An address: the chat server there, for both, behind one breaker. `Models`: them.
 
-    Only an address loads httpx. Raises `InvalidInput` for anything else, `ModelNotAllowed` for an address that is not
-    on this machine unless `allow_remote`.
+    A summariser is itself, and the extractor too if it has `extract`. Only an address loads httpx.
+
+    Raises `InvalidInput` for anything else, `ModelNotAllowed` for an address that is not on this machine unless
+    `allow_remote`.
     """
     if model is None:
         from pace_actors.models.extractive import ExtractiveSummariser  # noqa: PLC0415 - loads sentence rules
 
-        return ExtractiveSummariser()
+        return Models(ExtractiveSummariser())
+    if isinstance(model, Models):
+        return model
     if isinstance(model, str):
         from pace_actors.models.chat import ChatSummariser  # noqa: PLC0415 - loads httpx
+        from pace_actors.models.extract import ChatExtractor  # noqa: PLC0415
         from pace_actors.models.http import FIRST_CALL_DEADLINE_S, ChatClient  # noqa: PLC0415
 
         client = ChatClient(
@@ -43,11 +65,21 @@ def summariser_from(
             clock=clock,
             logger=logger,
         )
-        return BreakingSummariser(ChatSummariser(client, clock=clock), Breaker(), clock, logger=logger)
+        breaker = Breaker()
+        return Models(
+            BreakingSummariser(ChatSummariser(client, clock=clock), breaker, clock, logger=logger),
+            BreakingExtractor(ChatExtractor(client, clock=clock), breaker, clock, logger=logger),
+        )
     if not isinstance(model, type) and all(hasattr(model, name) for name in ("name", "fold", "close")):
-        return model
+        extractor: Any = model if hasattr(model, "extract") else None
+        return Models(model, extractor)
     raise InvalidInput(
-        f"model is None, the address of a chat server, or a summariser with name, fold and close; "
+        f"model is None, the address of a chat server, Models, or a summariser with name, fold and close; "
         f"not {type(model).__name__}",
         what="model",
     )
+
+
+def summariser_from(model: str | Summariser | Models | None, **options: Any) -> Summariser:
+    """The summariser of `models_from`. Raises as it does."""
+    return models_from(model, **options).summariser

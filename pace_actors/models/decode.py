@@ -89,10 +89,10 @@ def failure_of(status: int | None, said: str, hint: str = "") -> ModelFailure:
         return InputTooLong(_words("status 413", said))
     words = f"status {status}" if status is not None else "an error with status 200"
     if status == STATUS_UNAVAILABLE:
-        return ModelFailure("unavailable", _words(words, said))
+        return ModelFailure("unavailable", _words(words, said), status=status)
     kind: Failure = "refused" if status in STATUS_THIS_INPUT else "http_status"
     misplaced = status is None or status in STATUS_WRONG_PLACE
-    return ModelFailure(kind, _words(words, hint if misplaced else "", said))
+    return ModelFailure(kind, _words(words, hint if misplaced else "", said), status=status)
 
 
 def _told(said: str) -> ModelFailure | None:

@@ -88,8 +88,16 @@ class ChatClient:
         with self._lock:
             return asked_s if self._warm else max(asked_s, self._first_call_deadline_s)
 
-    def chat(self, messages: Sequence[Message], *, max_tokens: int, deadline_s: float) -> ChatReply:
-        """What the model wrote, at temperature 0.
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        deadline_s: float,
+        response_format: Mapping[str, Any] | None = None,
+        patient: bool = True,
+    ) -> ChatReply:
+        """What the model wrote, at temperature 0. `patient=False`: `deadline_s` holds for a first call, too.
 
         Raises `ModelFailure`: `InputTooLong` (kind `refused`) when the server says that its context is too small.
         """
@@ -103,7 +111,9 @@ class ChatClient:
         }
         if self.model:
             asked["model"] = self.model
-        until = self._clock() + self.patience_s(deadline_s)
+        if response_format is not None:
+            asked["response_format"] = response_format
+        until = self._clock() + (self.patience_s(deadline_s) if patient else deadline_s)
         with self._network.until(until):
             outcome = self._exchange(json.dumps(asked).encode("ascii"))
         if isinstance(outcome, ModelFailure):
@@ -144,7 +154,8 @@ class ChatClient:
         status = response.status_code
         if response.has_redirect_location or 300 <= status < 400:  # noqa: PLR2004
             target = _host(response.headers.get("location", ""))
-            return ModelFailure("http_status", f"status {status}: a redirect to {target}, which is not followed")
+            words = f"status {status}: a redirect to {target}, which is not followed"
+            return ModelFailure("http_status", words, status=status)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             return ModelFailure("malformed", "the reply is compressed, which was not asked for")
         body = bytearray()

@@ -1,4 +1,4 @@
-"""What a summariser is asked and what it answers. Every implementation is called on a worker thread and may block."""
+"""What a model is asked and what it answers. Every implementation is called on a worker thread and may block."""
 
 from __future__ import annotations
 
@@ -50,31 +50,89 @@ class FoldReply(msgspec.Struct, frozen=True):
     """`extractive` for words that were picked from the task and not written: they are not judged as a model's."""
 
 
-class ModelFailure(Exception):
-    """There is no text. `kind` says why; `detail` in at most 200 characters what the other side said."""
+class ExtractTask(msgspec.Struct, frozen=True):
+    """One turn of which facts are wanted, as it is stored: redacted."""
 
-    def __init__(self, kind: Failure, detail: str = "") -> None:
+    user: str
+    assistant: str
+    shown: tuple[str, ...]
+    """Facts that the turn's context had shown, `subject predicate value` each: never to be told again as new."""
+    deadline_s: float
+    """Total time, whatever the server does meanwhile."""
+
+
+class ExtractItem(msgspec.Struct, frozen=True):
+    """One candidate. The texts have words, stand on one line and are within the bounds of `models.items`."""
+
+    subject: str
+    predicate: str
+    value: str
+    confidence_milli: int
+    """0 to 1000."""
+    topics: tuple[str, ...]
+    """Of `models.items.TOPICS`, each once."""
+
+
+class ExtractReply(msgspec.Struct, frozen=True):
+    """What could be read of a model's answer. Without items and with `malformed` 0 the model found nothing to keep."""
+
+    items: tuple[ExtractItem, ...]
+    """Each triple once."""
+    malformed: int
+    """Items that could not be read; one that the answer's end cut off counts."""
+    model: str
+    """The model that the reply names."""
+    finish: Finish
+
+
+class ModelFailure(Exception):
+    """There is no answer. `kind` says why; `detail` in at most 200 characters what the other side said.
+
+    `status` is the status of HTTP, where that was what said no.
+    """
+
+    def __init__(self, kind: Failure, detail: str = "", *, status: int | None = None) -> None:
         self.kind: Failure = kind
         self.detail = detail[:200]
+        self.status = status
         super().__init__(f"{kind}: {self.detail}" if detail else kind)
 
 
-class Summariser(Protocol):
-    """Writes a new summary from an earlier one and the turns since."""
+class Unreadable(ModelFailure):
+    """A server answered as it should, and nothing of what its model wrote can be read. Kind `malformed`."""
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__("malformed", detail)
+
+
+class Model(Protocol):
+    """What all models have."""
 
     @property
     def name(self) -> str:
         """For logs and `stats()`."""
         ...
 
+    def patience_s(self, asked_s: float) -> float:
+        """How long a call with that deadline may really take now: longer while a server loads its model."""
+        ...
+
+    def close(self) -> None:
+        """Give connections back. Calls that are running may fail."""
+        ...
+
+
+class Summariser(Model, Protocol):
+    """Writes a new summary from an earlier one and the turns since."""
+
     def fold(self, task: FoldTask) -> FoldReply:
         """Answer within `task.deadline_s` or raise `ModelFailure`; nothing else is raised."""
         ...
 
-    def patience_s(self, asked_s: float) -> float:
-        """How long a fold with that deadline may really take now: longer while a server loads its model."""
-        ...
 
-    def close(self) -> None:
-        """Give connections back. Folds that are running may fail."""
+class Extractor(Model, Protocol):
+    """Finds in a turn what will still matter. Its name says its version too, for it is stored with what it found."""
+
+    def extract(self, task: ExtractTask) -> ExtractReply:
+        """Answer within `task.deadline_s` or raise `ModelFailure`; nothing else is raised."""
         ...

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -131,7 +132,17 @@ class TooLong:
     def patience_s(self, asked_s: float) -> float:
         return asked_s
 
-    def chat(self, messages: list[Message], *, max_tokens: int, deadline_s: float) -> ChatReply:
+    def chat(
+        self,
+        messages: list[Message],
+        *,
+        max_tokens: int,
+        deadline_s: float,
+        response_format: Mapping[str, Any] | None = None,
+        patient: bool = True,
+    ) -> ChatReply:
+        assert response_format is None
+        assert patient is not bool(self.deadlines), "only the first call may wait for a model to be loaded"
         assert messages
         assert max_tokens
         self.deadlines.append(deadline_s)
