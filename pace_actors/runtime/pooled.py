@@ -94,7 +94,8 @@ class PooledHost(ThreadedHost):
         return True
 
     def _loop(self, runner: Runner) -> None:
-        ready, clock, began_s = self._ready, time.perf_counter, 0.0
+        ready, clock = self._ready, time.perf_counter
+        busy_since_s: float | None = None
         while self._runner is runner and (address := ready.get()) is not None:
             runner.running = True
             if not self._watched:
@@ -103,10 +104,13 @@ class PooledHost(ThreadedHost):
                 ready.put(address)
             runner.turns += 1
             runner.running = False
-            if clock() - began_s > COMPUTED_S:
-                if not ready.empty():
-                    time.sleep(LET_IN_S)
-                began_s = clock()
+            if ready.empty():
+                busy_since_s = None  # it waits now, and others are let in
+            elif busy_since_s is None:
+                busy_since_s = clock()
+            elif clock() - busy_since_s > COMPUTED_S:
+                time.sleep(LET_IN_S)
+                busy_since_s = clock()
         if self._stopped:
             ready.put(None)  # for another one that had come back just when it was taken over from
         self._spare.release()
