@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import uvicorn
 
 from bench.record import Thinking
@@ -188,6 +189,42 @@ def test_two_hundred_conversations_over_http_stay_apart_and_wait_for_no_model(
     record_testsuite_property("loop_late_ms_max", late_s[-1] * 1e3)
     assert late_s[-1] < LAG_S_MAX
     check_log(tmp_path / "chat.pace")
+
+
+def test_a_stop_ends_the_requests_under_way_and_what_they_recorded_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: the server is told to stop while its model is still thinking about an answer."""
+    module = chat_server()
+
+    async def talk() -> None:
+        thinking, go_on = asyncio.Event(), asyncio.Event()
+
+        async def answer(_: object) -> str:
+            thinking.set()
+            await go_on.wait()
+            return "here it is"
+
+        monkeypatch.setattr(module, "answer", answer)
+        server = uvicorn.Server(uvicorn.Config(module.chat_server(str(tmp_path / "chat.pace")), log_level="warning"))
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            serving = asyncio.create_task(server.serve([listening]))
+            address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            async with httpx.AsyncClient(base_url=address, timeout=WAIT_S, trust_env=False) as client:
+                asked = asyncio.create_task(client.post("/chat/ada/kitchen", json={"text": "one more"}))
+                await thinking.wait()
+                server.should_exit = True
+                go_on.set()
+                assert (await asked).json() == {"reply": "here it is", "turn": 1}
+            await serving
+
+    async def in_time() -> None:
+        async with asyncio.timeout(WAIT_S):
+            await talk()
+
+    asyncio.run(in_time())
+    with Pace.open(tmp_path / "chat.pace") as pace:
+        assert [pair.assistant for pair in pace.thread("kitchen", user="ada").context().window] == ["here it is"]
 
 
 def test_the_same_load_from_plain_threads(tmp_path: Path) -> None:
