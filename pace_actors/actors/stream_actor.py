@@ -59,6 +59,8 @@ class StreamActor(ABC, Generic[S]):
         self._failure: tuple[int, EventLogError] | None = None
         """Number and cause of the last failure of appends here."""
         self._timers: dict[str, Timer] = {}
+        self._is_one_too_many = False
+        """Whether sleep was suggested while something was on its way here or to the log."""
 
     # --- what a leaf says ---------------------------------------------------------------------------------------------
 
@@ -136,6 +138,8 @@ class StreamActor(ABC, Generic[S]):
         if isinstance(message, m.AppendEnded):
             self._appends.adopt(message.append)
             self._pass_on()
+            if self._is_one_too_many:
+                self._sleep()
         elif isinstance(message, m.GoOn):
             self._pass_on()
             self._drain()
@@ -252,6 +256,10 @@ class StreamActor(ABC, Generic[S]):
     def _sleep(self) -> bool:
         """Sleep, unless something is on its way to the log or has just arrived."""
         return not len(self._appends) and not self._held and self._fall_asleep()
+
+    def _sleep_if_possible(self) -> None:
+        """Sleep is suggested by the router: now, or when what is on its way has ended."""
+        self._is_one_too_many = not self._sleep()
 
     def _rest(self) -> None:
         """Sleep after a time without messages, unless something is waited for."""

@@ -276,7 +276,7 @@ class ThreadActor(StreamActor[ThreadState]):
     def _timer_over(self, message: m.TimerOver) -> None:
         now = self._host.now() - self._behind
         if message.timer == "sleep":
-            self._sleep()
+            self._sleep_if_possible()
             return
         if message.timer == "rest":
             self._rest()

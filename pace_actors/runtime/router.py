@@ -58,6 +58,8 @@ class Router(Generic[K]):
             if self._awake.get(key) is not address or not self._host.retire(address):
                 return False
             del self._awake[key]
+            if len(self._awake) > self._awake_max:  # the next surplus one
+                self._suggest_sleep()
             return True
 
     def awake(self) -> dict[K, Address]:

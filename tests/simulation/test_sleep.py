@@ -95,6 +95,17 @@ def test_more_threads_than_may_be_awake_are_thinned_out_and_each_keeps_its_state
     assert world.host.dead_letters == 0
 
 
+def test_a_burst_over_many_threads_is_thinned_out_when_its_turns_are_durable() -> None:
+    """Sleep is suggested while every one of them has something on its way to the log, and nobody asks afterwards."""
+    world = World(awake_max=10)
+    for number in range(100):
+        world.record_nowait(f"hello from {number}", thread=f"t{number}")
+    world.run()
+    assert len(world.engine.threads.awake()) <= 12
+    assert world.host.dead_letters == 0
+    assert [turn.user for turn in world.state("t3").window] == ["hello from 3"]
+
+
 def test_looking_at_unknown_threads_makes_no_actor_and_no_stream() -> None:
     """A5 small, at the engine: nothing grows however often somebody looks."""
     world = World()

@@ -86,7 +86,7 @@ def test_a_burst_on_a_disk_that_gets_full_is_stored_once_and_in_order(
     tmp_path: Path, writers: int, turns: int, size: int
 ) -> None:
     ballast = size * MIB // 3
-    whole = size * MIB + writers * 2 * turns * 3 * len(WORDS)
+    whole = size * MIB + writers * 2 * turns * 8 * len(WORDS)
     with small_disk(tmp_path / "disk", whole) as disk:
         room = disk / "ballast"
         room.write_bytes(bytes(whole - size * MIB + ballast))
