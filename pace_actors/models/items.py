@@ -287,7 +287,7 @@ def _topics(found: Any) -> tuple[str, ...] | None:
     if found is None:
         return ()
     members = found if isinstance(found, list) else [found]
-    if not all(isinstance(member, str) for member in members):
+    if not all(isinstance(member, str) and not isinstance(member, _Number) for member in members):
         return None
     named = {f"#{word.casefold()}" for member in members for word in re.findall(r"\w+", member)}
     return tuple(topic for topic in TOPICS if topic in named)

@@ -79,7 +79,7 @@ class ExtractReply(msgspec.Struct, frozen=True):
     items: tuple[ExtractItem, ...]
     """Each triple once."""
     malformed: int
-    """Items that could not be read; one that the answer's end cut off counts."""
+    """Items that could not be read, the answer's end cut off, or that are not of the turn."""
     model: str
     """The model that the reply names."""
     finish: Finish

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pace_actors.models.port import FoldReply, FoldTask, FoldTurn, ModelFailure
+from pace_actors.models.port import (
+    ExtractItem,
+    ExtractReply,
+    ExtractTask,
+    FoldReply,
+    FoldTask,
+    FoldTurn,
+    ModelFailure,
+)
 
 
 def task_of(*texts: tuple[str, str], base: str = "", first: int = 1, deadline_s: float = 60.0) -> FoldTask:
@@ -69,3 +77,31 @@ class Log:
 
     def info(self, event: str, **fields: object) -> None:
         self.lines.append((event, fields))
+
+
+class Finder(Inner):
+    """An extractor made of a function; counts its calls."""
+
+    def __init__(self, extract: Callable[[ExtractTask], ExtractReply], name: str = "finder") -> None:
+        super().__init__(answering(""), name)
+        self._extract = extract
+        self.asked: list[ExtractTask] = []
+
+    def extract(self, task: ExtractTask) -> ExtractReply:
+        self.asked.append(task)
+        return self._extract(task)
+
+
+def finding(*items: ExtractItem) -> Callable[[ExtractTask], ExtractReply]:
+    return lambda _: ExtractReply(items, 0, "tiny", "stop")
+
+
+def failing_to_find(failure: ModelFailure) -> Callable[[ExtractTask], ExtractReply]:
+    def extract(_: ExtractTask) -> ExtractReply:
+        raise failure
+
+    return extract
+
+
+def turn_of(user: str, assistant: str = "", *shown: str, deadline_s: float = 60.0) -> ExtractTask:
+    return ExtractTask(user, assistant, shown, deadline_s)

@@ -1,4 +1,4 @@
-"""From what a user gives as a model to a summariser, and what that loads."""
+"""From what a user gives as a model to a summariser and an extractor, and what that loads."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pace_actors.errors import InvalidInput, ModelNotAllowed
-from pace_actors.models import BreakingSummariser, ScriptedSummariser, summariser_from
+from pace_actors.models import BreakingSummariser, Models, ScriptedSummariser, models_from, summariser_from
 from pace_actors.models.extractive import ExtractiveSummariser
+from tests.unit.models.helpers import Finder, finding
 
 
 def test_nothing_is_the_extractive_summariser() -> None:
@@ -22,6 +23,40 @@ def test_an_address_is_a_chat_server_behind_a_breaker() -> None:
     assert isinstance(summariser, BreakingSummariser)
     assert summariser.name == "small at http://127.0.0.1:8080/v1"
     summariser.close()
+
+
+def test_an_address_gives_an_extractor_too_that_says_its_version() -> None:
+    models = models_from("http://127.0.0.1:8080/v1", model_name="small")
+    assert models.extractor is not None
+    assert models.extractor.name == "chat-facts/1 by small at http://127.0.0.1:8080/v1"
+    models.close()
+
+
+@pytest.mark.parametrize("model", [None, ScriptedSummariser([])])
+def test_what_cannot_extract_is_no_extractor(model: ScriptedSummariser | None) -> None:
+    assert models_from(model).extractor is None
+
+
+def test_an_object_that_does_both_is_both_and_is_closed_once() -> None:
+    both = Finder(finding())
+    models = models_from(both)
+    assert (models.summariser, models.extractor) == (both, both)
+    models.close()
+    assert both.closed == 1
+
+
+def test_a_summariser_and_an_extractor_may_be_given_and_both_are_closed_whatever_the_first_does() -> None:
+    first, second = Finder(finding()), Finder(finding())
+
+    def broken() -> None:
+        raise RuntimeError("cannot")
+
+    second.close = broken  # type: ignore[method-assign]
+    given = Models(first, second)
+    assert models_from(given) is given
+    with pytest.raises(RuntimeError):
+        given.close()
+    assert first.closed == 1
 
 
 def test_an_address_off_the_machine_must_be_allowed() -> None:
