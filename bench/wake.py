@@ -29,7 +29,7 @@ from pace_actors.domain.snapshots import EVERY, THREADS
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.domain.thread import decide, evolve
 from pace_actors.events import REGISTRY, Input, SettingsChanged, SummaryRequested
-from pace_actors.runtime.port import Address
+from pace_actors.runtime.port import Address, Reply
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import SECOND, ThreadKey
 
@@ -134,7 +134,8 @@ def measure(options: Options) -> Report:
     note = (
         "A wake is a message to a thread that sleeps: its actor is made, reads snapshot and tail, and answers. A"
         f" snapshot goes with every {EVERY}th event, so that half as many lie behind it on average and here; the worst"
-        " case is named. Replaying folds the same stream from its first event. An opening ends with the first context"
+        " case is named. A thread that rests saves one when it goes to sleep. Replaying folds the same stream from its"
+        " first event. An opening ends with the first context"
         f" of one thread of {THREADS_A_LOG:,}, each time of another; the log's pages are in memory."
         f" {notes}{others.words()}"
     )
@@ -149,32 +150,36 @@ def _waking(options: Options, stack: contextlib.ExitStack) -> tuple[Report, str]
     lengths = LENGTHS[:2] if options.quick else LENGTHS
     keys = {f"{length:,} events": ThreadKey.of(USER, f"{length} events") for length in lengths}
     worst = "500 events, the longest tail"
-    keys[worst] = ThreadKey.of(USER, worst)
+    rested = "500 events, after a rest"
+    keys[worst], keys[rested] = ThreadKey.of(USER, worst), ThreadKey.of(USER, rested)
     with eventlog.open(place, REGISTRY, mode="relaxed") as log:
         writer = Writer(log)
-        for key, length in zip(keys.values(), (*lengths, LENGTH_REPLAYED), strict=True):
+        for key, length in zip(keys.values(), (*lengths, LENGTH_REPLAYED, LENGTH_REPLAYED), strict=True):
             tails = TAILS["shortest" if length < EVERY else "longest" if key is keys[worst] else "average"]
             while writer.turn(key) < length or writer.tail(key) not in tails:
                 pass
         log.flush(WAIT_S)
     pace = stack.enter_context(opened(place, mode="relaxed", deadline_s=WAIT_S))
     pace.wait_idle(WAIT_S)
+    snapshot_of_all = THREADS.of(thread_from(pace.log.read(keys[rested].stream)))
+    assert snapshot_of_all is not None
+    pace.log.save_snapshot(keys[rested].stream, snapshot_of_all)  # as its actor does when it goes to sleep
     cases = [woken(pace, name, key, wakes) for name, key in keys.items()]
     stream = keys[f"{LENGTH_REPLAYED} events"].stream
     replayed = Case("replaying 500 events", lambda: repeat(lambda: thread_from(pace.log.read(stream)), wakes), wakes)
-    read = Case(
-        "state of 500 events, by its snapshot",
-        lambda: repeat(lambda: ThreadLog(pace.log, stream).state(pace.core.options.logger), wakes),
-        wakes,
-    )
+    reads = [state_read(pace, name, keys[name], wakes) for name in (f"{LENGTH_REPLAYED} events", rested)]
+    nothing = nothing_woken(pace, wakes)
     snapshot = Case(
         "snapshot of 500 events alone",
         lambda: repeat(lambda: THREADS.load(pace.log.load_snapshot(stream)), wakes),
         wakes,
     )
     empty = Case("state of nothing", lambda: repeat(lambda: thread_from(pace.log.read("none")), wakes), wakes)
-    versus = [Versus(case.name, replayed.name, at_most=1 / 50) for case in (*cases, read, snapshot)]
-    report = compare("wake", [*cases, read, snapshot, empty, replayed], options, versus, durability="relaxed")
+    versus = [Versus(case.name, replayed.name, at_most=1 / 50) for case in (*cases, *reads, snapshot)]
+    versus += [Versus(case.name, nothing.name) for case in cases]
+    report = compare(
+        "wake", [*cases, nothing, *reads, snapshot, empty, replayed], options, versus, durability="relaxed"
+    )
     slowest = max(report.measured[: len(cases)], key=lambda case: case.median)
     figure = Figure(name="the slowest wake, median", value=slowest.median * 1e3, unit="ms", at_most=2.0)
     return replace(report, figures=[figure]), f"The slowest wake is that of {slowest.name.removeprefix('wake, ')}."
@@ -196,6 +201,48 @@ def woken(pace: Pace, name: str, key: ThreadKey, wakes: int) -> Case:
         awake.clear()
 
     return Case(f"wake, {name}", run, wakes, after=after)
+
+
+def state_read(pace: Pace, name: str, key: ThreadKey, wakes: int) -> Case:
+    """The state of a thread from the log, as its actor reads it, without an actor."""
+    log, logger = ThreadLog(pace.log, key.stream), pace.core.options.logger
+    return Case(f"state of {name}", lambda: repeat(lambda: log.state(logger), wakes), wakes)
+
+
+class Nobody:
+    """An actor without a state, which answers."""
+
+    def start(self, me: Address) -> None:
+        """Nothing to read."""
+
+    def receive(self, message: m.Message, reply: Reply | None) -> None:
+        """Answer."""
+        assert reply is not None
+        reply.give(message)
+
+    def failed(self, error: BaseException) -> None:
+        """Never."""
+
+    def stop(self) -> None:
+        """Nothing to end."""
+
+
+def nothing_woken(pace: Pace, wakes: int) -> Case:
+    """What every wake costs, whatever the actor reads: an actor is made, asked from another thread, and answers."""
+    host = pace.core.host
+    awake: list[Address] = []
+
+    def run() -> None:
+        for _ in range(wakes):
+            address = host.spawn(Nobody(), "nobody")
+            awake.append(address)
+            address.ask(m.ViewThread()).wait(WAIT_S)
+
+    def after() -> None:
+        assert not host.stop(awake, WAIT_S)
+        awake.clear()
+
+    return Case("wake, an actor that reads nothing", run, wakes, after=after)
 
 
 # --- an opening -------------------------------------------------------------------------------------------------------

@@ -362,12 +362,17 @@ def _check_expect(expect: Expect) -> None:
 
 
 def _check_snapshot(snapshot: Snapshot, expect: Expect, count: int) -> None:
-    if not isinstance(snapshot, Snapshot):
-        raise InvalidArgument("a snapshot is a Snapshot", value=_kind(snapshot))
     base = 0 if expect == "none" else expect
     if not isinstance(base, int):
         raise InvalidArgument("a snapshot goes with a batch that expects an exact version", value=expect)
-    if not _is_integer(snapshot.version) or not 1 <= snapshot.version <= base + count:
+    check_snapshot(snapshot, base + count)
+
+
+def check_snapshot(snapshot: Snapshot, version: int) -> None:
+    """Raise `InvalidArgument` or `TooLarge` unless it is a snapshot of a stream that has so many versions."""
+    if not isinstance(snapshot, Snapshot):
+        raise InvalidArgument("a snapshot is a Snapshot", value=_kind(snapshot))
+    if not _is_integer(snapshot.version) or not 1 <= snapshot.version <= version:
         raise InvalidArgument("a snapshot is of a version that its stream has", value=snapshot.version)
     _check_bytes(snapshot.payload, SNAPSHOT_BYTES_MAX, "a snapshot's payload")
     utf8(snapshot.schema, 0, SCHEMA_BYTES_MAX, "a snapshot's schema")

@@ -172,6 +172,15 @@ class EventLog(Protocol):
         """Up to `limit` (1–1,000) entries of a follower, in the order of their keys, behind the key `after`."""
         ...
 
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        """Keep a snapshot of what is durable of a stream.
+
+        It is loaded at once. It is written together with the next append or checkpoint, for it costs no flush of its
+        own, and it is lost if the log is closed before: a snapshot is only a cache. The newest version wins.
+        Raises `InvalidArgument` for a version that the stream does not have, and `TooLarge`.
+        """
+        ...
+
     def load_snapshot(self, stream: str) -> Snapshot | None:
         """The latest snapshot of a stream, or None. Damage counts as None."""
         ...

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Self
 
 from eventlog.admission import (
-    KnownKey,
     Prepared,
     check_answering,
     check_callable,
@@ -22,41 +20,22 @@ from eventlog.admission import (
     check_on_bad,
     check_prefix,
     check_range,
+    check_snapshot,
     check_stream,
     check_timeout,
     check_types,
     check_view_key,
     check_view_range,
     compare_checkpoint,
-    decide,
     note_in_chain,
     prepare,
 )
-from eventlog.errors import CommitFailed, EventLogError, LogClosed, OutcomeUnknown
+from eventlog.errors import EventLogError, LogClosed, OutcomeUnknown
 from eventlog.log import Done, LogStats, OnBad
+from eventlog.memory_store import Clock, MemoryStore, Outcome, wall_clock
+from eventlog.saved import SavedSnapshots, newer
 from eventlog.ticket import Ticket, call
 from eventlog.types import VIEW_ENTRIES_MAX, Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent, ViewBatch
-
-Clock = Callable[[], int]
-Outcome = Appended | EventLogError
-
-
-def wall_clock() -> int:
-    """UTC in microseconds."""
-    return time.time_ns() // 1000
-
-
-class _Store:
-    """What survives a crash."""
-
-    def __init__(self, log_id: str) -> None:
-        self.log_id = log_id
-        self.events: list[StoredEvent] = []
-        self.streams: dict[str, list[int]] = {}
-        self.keys: dict[tuple[str, bytes], KnownKey] = {}
-        self.snapshots: dict[str, Snapshot] = {}
-        self.checkpoints: dict[str, int] = {}
-        self.views: dict[str, dict[bytes, bytes]] = {}
 
 
 class MemoryLog:
@@ -79,7 +58,7 @@ class MemoryLog:
         self._registry = types
         self._clock = clock or wall_clock
         self._manual = manual
-        self._store = _Store(log_id or secrets.token_hex(16))
+        self._store = MemoryStore(log_id or secrets.token_hex(16))
         self._lock = threading.Condition(threading.RLock())
         self._queue: deque[Ticket] = deque()
         self._answers: deque[tuple[Ticket, Outcome] | tuple[Callable[[int], None], int] | int] = deque()
@@ -90,6 +69,7 @@ class MemoryLog:
         self._views: dict[str, dict[bytes, bytes]] = {}
         self._changed: set[str] = set()
         """Names of views that are not durable as they are."""
+        self._saved = SavedSnapshots()
         self._told: list[tuple[Callable[[int], None], int]] = []
         """Who is told when what was handed over is durable."""
         self._closed = False
@@ -166,6 +146,7 @@ class MemoryLog:
     def _commit_queued(self, count: int) -> None:
         """Decide and store the first `count` queued appends. Called with the lock held."""
         before = len(self._store.events)
+        moved = self._store.checkpoints != self._checkpoints
         for _ in range(count):
             ticket = self._queue.popleft()
             outcome = self._failures.popleft() if self._failures else self._store_one(ticket.item)
@@ -181,40 +162,17 @@ class MemoryLog:
         self._changed.clear()
         self._answers.extend(self._told)
         self._told.clear()
+        if moved or len(self._store.events) > before:
+            self._store.add_saved(self._saved.take())
         if len(self._store.events) > before:
             self._commits += 1
             self._answers.append(len(self._store.events))
         self._lock.notify_all()
 
     def _store_one(self, item: Prepared) -> Outcome:
-        store = self._store
-        version = len(store.streams.get(item.stream, ()))
-        known = store.keys.get((item.stream, item.key)) if item.key is not None else None
-        answer = decide(item, version, known)
-        if answer is not None:
-            return answer
-        try:
-            now = self._clock()
-            check_integer(now, "what a clock says")
-        except Exception as error:  # noqa: BLE001 - somebody else's code; nothing was stored yet
-            return CommitFailed(reason=str(error))
-        first, count = len(store.events) + 1, len(item.events)
-        correlation = item.correlation.decode()
-        positions = store.streams.setdefault(item.stream, [])
-        for place, event in enumerate(item.events):
-            store.events.append(
-                StoredEvent(
-                    first + place, item.stream, version + place + 1, place, count, event.type, event.type_version, now,
-                    correlation, item.causation, event.payload,
-                )
-            )  # fmt: skip
-            positions.append(first + place)
-        if item.key is not None:
-            store.keys[item.stream, bytes(item.key)] = KnownKey(first, count, item.digest, version + count)
-        if item.snapshot is not None:
-            store.snapshots[item.stream] = item.snapshot
-        self._appends += 1
-        return Appended(first, count, version + count)
+        outcome = self._store.add(item, self._clock)
+        self._appends += isinstance(outcome, Appended) and not outcome.known
+        return outcome
 
     def _answer(self) -> None:
         """Call callbacks and bells in order, outside the lock, one thread at a time."""
@@ -420,12 +378,17 @@ class MemoryLog:
             found = [entry for entry in self._views.get(name, {}).items() if entry[0].startswith(prefix)]
         return sorted(entry for entry in found if entry[0] > after)[:limit]
 
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        """See `EventLog.save_snapshot`. It survives a crash when something else was committed after it."""
+        check_snapshot(snapshot, self.stream_version(stream))
+        self._saved.save(stream, snapshot)
+
     def load_snapshot(self, stream: str) -> Snapshot | None:
         """The latest snapshot of a stream, or None."""
         check_stream(stream)
         with self._lock:
             self._check_open()
-            return self._store.snapshots.get(stream)
+            return newer(self._saved.of(stream), self._store.snapshots.get(stream))
 
     # --- waiting and the end ------------------------------------------------------------------------------------------
     def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:

@@ -400,6 +400,7 @@ class AppendingContract(Contract):
             lambda: log.checkpoint("f"),
             lambda: log.set_checkpoint("f", 0, 1),
             lambda: log.load_snapshot("s"),
+            lambda: log.save_snapshot("s", Snapshot(1, "v1", b"")),
             lambda: log.wait_for(1, 0),
             lambda: log.subscribe(lambda _: None),
         ]

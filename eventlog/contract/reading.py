@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from eventlog.admission import SNAPSHOT_BYTES_MAX
 from eventlog.contract.support import Contract, OpenLog, events, twice
-from eventlog.errors import InvalidArgument
+from eventlog.errors import InvalidArgument, TooLarge, WrongExpectedVersion
 from eventlog.log import EventLog
 from eventlog.types import NewEvent, Snapshot
 
@@ -38,6 +39,7 @@ WITHOUT_A_TEXT: tuple[tuple[Any, ...], ...] = (
     ("streams", ...),
     ("find", ..., b"k"),
     ("load_snapshot", ...),
+    ("save_snapshot", ..., Snapshot(1, "v1", b"")),
     ("checkpoint", ...),
     ("set_checkpoint", ..., 0, 0),
     ("find", "s", "k"),
@@ -203,3 +205,70 @@ class ReadingContract(Contract):
         for reader in twice(log, open_log):
             assert reader.load_snapshot("s") == Snapshot(2, "schema ✓", b"two")
             assert reader.load_snapshot("t") is None
+
+    def test_a_saved_snapshot_is_there_at_once_and_rides_with_the_next_append(self, open_log: OpenLog) -> None:
+        """Of two streams; the append that carries them is of a third. Then a restart."""
+        log = open_log()
+        for stream in ("s", "t", "u"):
+            log.append(stream, events(b"1", b"2", b"3"))
+        saved = {"s": Snapshot(2, "schema ✓", b"two"), "t": Snapshot(3, "", b"\x00" * 5000)}
+        for stream, snapshot in saved.items():
+            log.save_snapshot(stream, snapshot)
+            assert log.load_snapshot(stream) == snapshot
+        log.append("u", events(b"4"))
+        for reader in twice(log, open_log):
+            assert {stream: reader.load_snapshot(stream) for stream in saved} == saved
+            assert reader.load_snapshot("u") is None
+
+    def test_a_saved_snapshot_costs_no_commit_and_is_lost_when_nothing_is_written_after_it(
+        self, open_log: OpenLog
+    ) -> None:
+        """Neither a flush nor a refused append is a reason to write it."""
+        log = open_log()
+        log.append("s", events(b"1", b"2"))
+        before = log.stats().commits
+        log.save_snapshot("s", Snapshot(2, "v1", b"two"))
+        log.flush()
+        with pytest.raises(WrongExpectedVersion):
+            log.append("s", events(b"3"), expect=1)
+        assert log.load_snapshot("s") == Snapshot(2, "v1", b"two")
+        assert log.stats().commits == before
+        log.close()
+        assert open_log().load_snapshot("s") is None
+
+    def test_a_saved_snapshot_rides_with_a_checkpoint(self, open_log: OpenLog) -> None:
+        """Nothing is appended between saving and the end."""
+        log = open_log()
+        log.append("s", events(b"1", b"2"))
+        log.save_snapshot("s", Snapshot(2, "v1", b"two"))
+        log.set_checkpoint("f", 0, 1)
+        log.close()
+        assert open_log().load_snapshot("s") == Snapshot(2, "v1", b"two")
+
+    def test_the_newest_version_wins_however_it_was_saved(self, open_log: OpenLog) -> None:
+        """Saved behind a saved one, before and behind one of an append, and in the same commit as one."""
+        log = open_log()
+        log.append("s", events(b"1", b"2", b"3", b"4"))
+        log.save_snapshot("s", Snapshot(3, "v1", b"three"))
+        log.save_snapshot("s", Snapshot(2, "v1", b"two"))
+        assert log.load_snapshot("s") == Snapshot(3, "v1", b"three")
+        log.append("s", events(b"5"), expect=4, snapshot=Snapshot(5, "v1", b"five"))
+        log.save_snapshot("s", Snapshot(4, "v1", b"four"))
+        assert log.load_snapshot("s") == Snapshot(5, "v1", b"five")
+        log.append("s", events(b"6"), expect=5, snapshot=Snapshot(6, "v1", b"six"))
+        for reader in twice(log, open_log):
+            assert reader.load_snapshot("s") == Snapshot(6, "v1", b"six")
+
+    @pytest.mark.parametrize("version", [0, -1, 3, 1.0, None])
+    def test_a_snapshot_of_a_version_that_the_stream_does_not_have_is_refused(
+        self, log: EventLog, version: Any
+    ) -> None:
+        """So is one of a stream that is not there, and one that is too large."""
+        log.append("s", events(b"1", b"2"))
+        with pytest.raises(InvalidArgument):
+            log.save_snapshot("s", Snapshot(version, "v1", b""))
+        with pytest.raises(InvalidArgument):
+            log.save_snapshot("unknown", Snapshot(1, "v1", b""))
+        with pytest.raises(TooLarge):
+            log.save_snapshot("s", Snapshot(1, "v1", bytes(SNAPSHOT_BYTES_MAX + 1)))
+        assert log.load_snapshot("s") is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from collections.abc import Mapping
 from typing import Any, Final
 
 import lmdb
@@ -42,7 +43,7 @@ from eventlog.record import (
     seal,
     unseal,
 )
-from eventlog.types import Appended, Chain
+from eventlog.types import Appended, Chain, Snapshot
 
 STREAMS_REMEMBERED_MAX: Final = 65536
 
@@ -142,6 +143,17 @@ class Batch:
             self._txn.delete(key, db=self._tables.views)
         else:
             self._txn.put(key, seal(key, value), db=self._tables.views)
+
+    def add_saved(self, saved: Mapping[str, Snapshot]) -> None:
+        """Let ride along the snapshots that came without an append; those of this transaction's appends are newer."""
+        for stream, snapshot in saved.items():
+            try:
+                number, version = self._stream(stream)
+            except BadRecord:
+                continue
+            if number and snapshot.version <= version:
+                key = pack_stream_number(number)
+                self._snapshots.setdefault(key, seal(key, pack_snapshot(snapshot)))
 
     def put_rows(self) -> None:
         """Put everything that was staged. Any exception means: abort the transaction."""

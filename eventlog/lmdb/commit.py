@@ -38,6 +38,7 @@ from eventlog.lmdb.batch import Batch, Memory
 from eventlog.lmdb.checkpoints import Checkpoints, Unwritten
 from eventlog.lmdb.environment import Environment, is_disk_full
 from eventlog.lmdb.layout import Header, Tables, read_header, write_header
+from eventlog.saved import SavedSnapshots
 from eventlog.ticket import Ticket, call
 from eventlog.types import Appended
 
@@ -103,12 +104,14 @@ class Committer:
         environment: Environment,
         memory: Memory,
         checkpoints: Checkpoints,
+        saved: SavedSnapshots,
         clock: Callable[[], int],
         stopped: Callable[[], None],
     ) -> None:
         self._environment = environment
         self._memory = memory
         self._checkpoints = checkpoints
+        self._saved = saved
         self._clock = clock
         self._stopped = stopped
         self._queue: queue.SimpleQueue[Ticket | Signal] = queue.SimpleQueue()
@@ -289,9 +292,13 @@ class Committer:
     def _write(self, tickets: list[Ticket], *, alone: bool = False) -> None:
         """Write and answer. Whatever happens, each ticket is answered once and checkpoints are not lost.
 
-        `alone`: without what followers have handed over, which may be what fails.
+        `alone`: without what was handed over to ride along, which may be what fails.
         """
         unwritten = Unwritten() if alone else self._checkpoints.take()
+        saved = self._saved.take()
+        if alone:
+            saved = {}
+        rode = bool(unwritten) or bool(saved)
         txn: lmdb.Transaction[Any] | None = None
         batch: Batch | None = None
         try:
@@ -303,21 +310,23 @@ class Committer:
             batch.put_unwritten(unwritten)
             if not batch.changed:
                 commit_write(txn)  # of nothing, which costs nothing
+                self._saved.give_back(saved)
                 self._answer(tickets, outcomes)
                 return
+            batch.add_saved(saved)
             batch.put_rows()
         except Exception as error:  # noqa: BLE001 - every caller must hear of it
             if txn is not None:
                 abort_write(self._environment, txn)
             self._checkpoints.give_back(unwritten)
-            self._failed(tickets, batch, error, common=txn is None, rode=bool(unwritten))
+            self._failed(tickets, batch, error, common=txn is None, rode=rode)
             return
         started = time.perf_counter()
         try:
             commit_write(txn)
         except Exception as error:  # noqa: BLE001 - every caller must hear of it
             self._checkpoints.give_back(unwritten)
-            self._failed_commit(tickets, outcomes, batch, error, rode=bool(unwritten))
+            self._failed_commit(tickets, outcomes, batch, error, rode=rode)
             return
         self._committed(batch, time.perf_counter() - started)
         self._answer(tickets, outcomes)
@@ -355,8 +364,8 @@ class Committer:
     ) -> None:
         """Nothing was committed: it was not tried, or the disk was full before the end of the log was touched.
 
-        Several appends are tried again one at a time where one of them may be the reason, or what followers had handed
-        over and `rode` along: a full disk, or an error that nobody knows. A `common` error came before any of them was
+        Several appends are tried again one at a time where one of them may be the reason, or what had been handed over
+        and `rode` along: a full disk, or an error that nobody knows. A `common` error came before any of them was
         looked at.
         """
         full = self._full(error) is not None

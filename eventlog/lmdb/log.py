@@ -18,6 +18,7 @@ from eventlog.admission import (
     check_on_bad,
     check_prefix,
     check_range,
+    check_snapshot,
     check_stream,
     check_timeout,
     check_types,
@@ -30,7 +31,8 @@ from eventlog.lmdb.commit import Committer
 from eventlog.lmdb.environment import MAP_BYTES_DEFAULT
 from eventlog.lmdb.shared import Mode, Options, Shared, acquire, release
 from eventlog.log import Done, LogStats, OnBad
-from eventlog.memory import wall_clock
+from eventlog.memory_store import wall_clock
+from eventlog.saved import newer
 from eventlog.ticket import Ticket
 from eventlog.types import VIEW_ENTRIES_MAX, Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent, ViewBatch
 
@@ -229,10 +231,18 @@ class LmdbLog:
         check_view_range(prefix, after, limit)
         return self._open().checkpoints.entries(name, prefix, after, limit)
 
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        """See `EventLog.save_snapshot`. Raises `ReadOnlyLog` for a reader of a foreign log."""
+        self._writer()
+        check_snapshot(snapshot, self.stream_version(stream))
+        self._shared.saved.save(stream, snapshot)
+
     def load_snapshot(self, stream: str) -> Snapshot | None:
         """The latest snapshot of a stream, or None. Damage counts as None."""
         check_stream(stream)
-        return self._open().reader.snapshot(stream)
+        shared = self._open()
+        waiting = shared.saved.of(stream)
+        return newer(waiting, shared.reader.snapshot(stream))
 
     # --- waiting and the end ------------------------------------------------------------------------------------------
     def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:

@@ -31,6 +31,7 @@ from eventlog.lmdb.environment import Environment
 from eventlog.lmdb.layout import Header, Tables, read_header
 from eventlog.lmdb.lock import WriterLock
 from eventlog.lmdb.read import Reader
+from eventlog.saved import SavedSnapshots
 
 CLOSING_WAIT_S: Final = 10.0
 EXIT_WAIT_S: Final = 1.5
@@ -70,8 +71,9 @@ class Shared:
             raise
         self.reader = Reader(self.environment)
         self.checkpoints = Checkpoints(self.environment)
+        self.saved = SavedSnapshots()
         if not options.readonly:
-            self.committer = Committer(self.environment, self._memory, self.checkpoints, clock, self._end)
+            self.committer = Committer(self.environment, self._memory, self.checkpoints, self.saved, clock, self._end)
 
     def _open(self) -> tuple[Environment, Header]:
         current = read_current(self.directory)

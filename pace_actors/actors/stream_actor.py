@@ -7,6 +7,7 @@ way to the log. When an append fails, everything decided on it fails with the sa
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from eventlog import Appended, Chain, EventLogError, Snapshot, WrongExpectedVers
 from pace_actors import messages as m
 from pace_actors.actors.appends import Appends, Undurable, not_stored
 from pace_actors.actors.services import Services
+from pace_actors.domain.snapshots import SURPLUS
 from pace_actors.errors import PaceClosed, PaceError
 from pace_actors.runtime.logs import saying
 from pace_actors.runtime.port import Address, Reply, Timer
@@ -59,6 +61,8 @@ class StreamActor(ABC, Generic[S]):
         self._failure: tuple[int, EventLogError] | None = None
         """Number and cause of the last failure of appends here."""
         self._timers: dict[str, Timer] = {}
+        self._snapshot_version = 0
+        """Of the newest snapshot; 0: of none that is known here."""
         self._is_one_too_many = False
         """Whether sleep was suggested while something was on its way here or to the log."""
 
@@ -83,6 +87,10 @@ class StreamActor(ABC, Generic[S]):
     @abstractmethod
     def _snapshot(self, before: S, after: S) -> Snapshot | None:
         """The snapshot that goes with a batch, where one is due."""
+
+    def _snapshot_to_wake_from(self) -> Snapshot | None:
+        """The snapshot of the state as it is, for who goes to sleep."""
+        return None
 
     @abstractmethod
     def _fall_asleep(self) -> bool:
@@ -173,6 +181,7 @@ class StreamActor(ABC, Generic[S]):
             entry.outcome = outcome
             me.tell(m.AppendEnded(append=entry, bound=message.bound))
 
+        snapshot = self._snapshot(self._ahead, after)
         try:
             self._services.log.append_nowait(
                 self._stream,
@@ -182,7 +191,7 @@ class StreamActor(ABC, Generic[S]):
                 digest=digest,
                 correlation=getattr(message, "correlation", ""),
                 causation=getattr(message, "causation", 0),
-                snapshot=self._snapshot(self._ahead, after),
+                snapshot=snapshot,
                 chain=self._chain,
                 done=ended,
             )
@@ -191,6 +200,8 @@ class StreamActor(ABC, Generic[S]):
             raise not_stored(turn_id, error) from error
         self._appends.add(entry)
         self._ahead = after
+        if snapshot is not None:
+            self._snapshot_version = snapshot.version
         self._note(message, heard, decided)
         self._arm()
 
@@ -253,9 +264,24 @@ class StreamActor(ABC, Generic[S]):
 
     # --- timers and sleep ---------------------------------------------------------------------------------------------
 
-    def _sleep(self) -> bool:
-        """Sleep, unless something is on its way to the log or has just arrived."""
-        return not len(self._appends) and not self._held and self._fall_asleep()
+    def _sleep(self, behind: int = SURPLUS) -> bool:
+        """Sleep, unless something is on its way to the log or has just arrived.
+
+        Where at least so many events lie behind the newest snapshot, waking is spared from reading them.
+        """
+        if len(self._appends) or self._held:
+            return False
+        if self._ahead.version - self._snapshot_version >= behind and not self._appends.in_doubt:
+            self._save_snapshot()
+        return self._fall_asleep()
+
+    def _save_snapshot(self) -> None:
+        """It is only a cache: one that cannot be saved costs time at the next wake."""
+        snapshot = self._snapshot_to_wake_from()
+        if snapshot is not None:
+            with contextlib.suppress(EventLogError):
+                self._services.log.save_snapshot(self._stream, snapshot)
+                self._snapshot_version = snapshot.version
 
     def _sleep_if_possible(self) -> None:
         """Sleep is suggested by the router: now, or when what is on its way has ended."""
@@ -265,7 +291,7 @@ class StreamActor(ABC, Generic[S]):
         """Sleep after a time without messages, unless something is waited for."""
         quiet_s = self._host.monotonic_s() - self._used_s
         left_s = self._services.sleep_after_s - quiet_s
-        if left_s > 0 or self._is_waiting or not self._sleep():
+        if left_s > 0 or self._is_waiting or not self._sleep(1):
             self._start_timer("rest", max(left_s, REST_S_MIN) if left_s > 0 else self._services.sleep_after_s / 4, None)
 
     def _start_timer(self, name: Any, delay_s: float, about: object) -> None:

@@ -77,7 +77,11 @@ class ThreadActor(StreamActor[ThreadState]):
     def _snapshot(self, before: ThreadState, after: ThreadState) -> Snapshot | None:
         return THREADS.of(after) if THREADS.due(before, after, self._services.snapshot_every) else None
 
+    def _snapshot_to_wake_from(self) -> Snapshot | None:
+        return THREADS.of(self._ahead)
+
     def _built(self) -> None:
+        self._snapshot_version = self._log.snapshot_version
         self._overrides_hold = self._overrides_are_newer()
 
     def _fall_asleep(self) -> bool:

@@ -28,12 +28,15 @@ class ThreadLog:
     def __init__(self, log: EventLog, stream: str) -> None:
         self._log = log
         self._stream = stream
+        self.snapshot_version = 0
+        """Of the snapshot that the state was last read from."""
 
     def state(self, logger: FilteringBoundLogger) -> ThreadState:
         """The durable state: from the snapshot on, where there is one that this code can use."""
         loaded = THREADS.load(self._log.load_snapshot(self._stream))
         if loaded.dropped:
             logger.warning("snapshot_dropped", reason=loaded.dropped)
+        self.snapshot_version = loaded.state.version
         return fold(loaded.state, self._log.read(self._stream, loaded.state.version))
 
     def position_of(self, version: int) -> int:

@@ -1,7 +1,8 @@
 """A state as a cache beside its stream: written with the batch that crosses a multiple of 64 versions.
 
-A snapshot may be dropped at any time. What another version of this code has made is told by its schema before anything
-is decoded: the schema names the version of the folding rules and a fingerprint of the state's fields.
+It is saved too when its actor goes to sleep. A snapshot may be dropped at any time. What another version of this code
+has made is told by its schema before anything is decoded: the schema names the version of the folding rules and a
+fingerprint of the state's fields.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from pace_actors.domain.facts_state import NOBODY, FactsState
 from pace_actors.domain.state import EMPTY, ThreadState
 
 EVERY: Final = 64
+SURPLUS: Final = 16
+"""An actor that makes room for another one saves a snapshot if so many events lie behind its newest one; one that rests
+saves any. The fewer, the faster it wakes; but actors that take turns would write a snapshot with each of them."""
 PAYLOAD_BYTES_MAX: Final = 4 * 1024 * 1024
 """A larger state is not cached: waking it reads its stream."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -9,10 +10,13 @@ import pytest
 
 from eventlog import Snapshot
 from pace_actors.domain.fold import thread_from
-from pace_actors.domain.snapshots import PAYLOAD_BYTES_MAX, THREADS
+from pace_actors.domain.snapshots import EVERY, PAYLOAD_BYTES_MAX, SURPLUS, THREADS
 from pace_actors.domain.state import EMPTY, ThreadState
 from tests.support.made import with_turns
 from tests.support.world import World
+
+TURN_EVENTS_MAX = 8
+"""What a turn and its summary write at most."""
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7])
@@ -53,6 +57,88 @@ def test_waking_reads_no_more_than_what_follows_the_last_snapshot(monkeypatch: p
     assert sum(read) < 64 + 8
     monkeypatch.undo()
     assert state == thread_from(world.log.read(stream))
+
+
+def a_slept_world(monkeypatch: pytest.MonkeyPatch, turns: int) -> tuple[World, list[int]]:
+    """A world whose thread has rested, and how many events each read of a stream gave since; its actor's is first."""
+    world = World(window=2, sleep_after_s=600)
+    for number in range(turns):
+        world.record(f"turn {number}")
+        world.advance(1)
+    world.advance(700)
+    assert world.engine.threads.awake() == {}
+    read: list[int] = []
+    plain = type(world.log).read
+
+    def counted(self: Any, of: str, after: int = 0, *args: Any, **more: Any) -> Any:
+        events = list(plain(self, of, after, *args, **more))
+        read.append(len(events))
+        return iter(events)
+
+    monkeypatch.setattr(type(world.log), "read", counted)
+    return world, read
+
+
+@pytest.mark.parametrize("turns", [1, 5, 30])
+def test_a_thread_that_has_rested_wakes_without_reading_an_event(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: what waking costs depends on nothing that was said before. It sleeps again, and nothing was written."""
+    world, read = a_slept_world(monkeypatch, turns)
+    stream = world.key().stream
+    before = world.log.stats().commits
+    state = world.state()
+    assert read[0] == 0
+    monkeypatch.undo()
+    assert state == thread_from(world.log.read(stream))
+    world.advance(700)
+    assert world.engine.threads.awake() == {}
+    assert world.log.stats().commits == before
+    world.record("one more")
+    world.crash()
+    assert world.state() == thread_from(world.log.read(stream))
+    world.finish()
+
+
+def test_a_crash_before_anything_else_is_written_loses_that_snapshot_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, read = a_slept_world(monkeypatch, 5)
+    expected = world.state()
+    assert read[0] == 0
+    world.crash()
+    read.clear()
+    assert world.state() == expected
+    assert read[0] > 0
+    world.finish()
+
+
+def test_a_thread_whose_last_batch_had_a_snapshot_saves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(window=2, sleep_after_s=600, snapshot_every=1)
+    saved: list[str] = []
+    monkeypatch.setattr(type(world.log), "save_snapshot", lambda _, stream, __: saved.append(stream))
+    world.record("hello")
+    world.advance(700)
+    assert world.engine.threads.awake() == {}
+    assert saved == []
+
+
+def test_a_thread_that_makes_room_saves_a_snapshot_only_for_many_events() -> None:
+    """Goal: threads that take turns do not write a snapshot a turn. Method: two of them, one awake at a time."""
+    world = World(window=2, awake_max=1)
+    stream = world.key("a").stream
+    saved = []
+    for number in range(40):
+        for name in ("a", "b"):
+            world.record(f"turn {number}", thread=name)
+            world.advance(1)
+        snapshot = world.log.load_snapshot(stream)
+        saved.append(0 if snapshot is None else snapshot.version)
+    versions = sorted({0, *saved})
+    steps = [later - before for before, later in pairwise(versions)]
+    assert len(steps) > 3
+    assert sum(step < SURPLUS for step in steps) <= world.log.stream_version(stream) // EVERY
+    assert max(steps) < SURPLUS + TURN_EVENTS_MAX
+    assert world.log.stream_version(stream) - versions[-1] < SURPLUS + TURN_EVENTS_MAX
+    world.finish()
 
 
 def state_of(turns: int = 9) -> ThreadState:
