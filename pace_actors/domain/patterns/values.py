@@ -1,0 +1,125 @@
+"""Where the value of a fact ends, and which values say nothing once they stand alone."""
+
+from __future__ import annotations
+
+import re
+
+VALUE_CHARS_MAX = 180
+_LIST_WORDS_MAX = 5
+"""Words in a part of a list; a longer one is a clause of its own."""
+
+_ADJECTIVE_WORDS_MAX = 3
+
+_STOP = re.compile(
+    r"\s?[;–—()\[\]\n]|\s-{1,2}\s|:\s|:$|[!?…]|\.{2,}|[.)]\s(?=I\b)"
+    r"|,?\s(?:because|cause|since|due to|although|though|even though|unless|while|whereas|which|where|if|whenever|until"
+    r"|thanks to|as (?:i|it|they|he|she|we|my|the|this|that|a|well)\b|as i'm|so (?:i|i'm|that|can|could|please|we"
+    r"|it|my|the"
+    r"|what|when|any|let's|this)\b|but\b|given\b|when (?:i|i'm|it|they|we|he|she|you|my|the)\b|hence|therefore|plus\b"
+    r"|especially when|even (?:if|when|though))\b"
+    r"|,?\s(?:and|or|yet)\s(?:i|i'm|i've|i'll|i'd|my|we|we're|it|it's|they|you|he|she|that|that's|this|find|prefer"
+    r"|refuse"
+    r"|need|want|will|can|can't|am|is|are|has|was|think|feel|believe|don't|do not|cannot|never|try|often|am|look"
+    r"|looking"
+    r"|wanted|decided|tend|strongly|really|also|do|get|there|then|how|what|can|could|would|so|have|had|her|his|its"
+    r"|these"
+    r"|those|all|both|live in|work (?:at|for|in|as)|love|hate|hope|hoping|currently|plan|planning|trying)\b",
+    re.IGNORECASE,
+)
+_NOT_OF_A_LIST = re.compile(
+    r"(?:and |or |but |so )?(?:i|i'm|i've|i'll|i'd|my|we|it|it's|they|you|he|she|that|that's|this|can|could|please"
+    r"|what|how"
+    r"|is|are|do|does|thanks|thank|especially|particularly|even|finding|making|making it|which|where|so|not|no|just|too"
+    r"|though|since|because|as|with|for|in|on|at|to|but|especially|regardless|preferring|always|usually|like|hence"
+    r"|right"
+    r"|actually|honestly|you know|then|also|let's|hopefully|there's|there|if|when|while|though|only|rather|instead"
+    r"|mainly|mostly|despite|unless|except|one|some|both|all|got|gotta|need|looking|trying|feeling|believing|any)\b",
+    re.IGNORECASE,
+)
+_FILLER = re.compile(
+    r"[\s,.!]+(?:a lot|lots|very much|so much|much|too|as well|though|tho|anyway|lol|haha|hehe|please|thanks|thank you"
+    r"|btw|in general|generally|personally|of course|you know|right|either|at all|now|already|the most|the best"
+    r"|more|most|so far"
+    r"|actually|honestly|really|sometimes|lately|these days|nowadays|for sure|indeed|basically|tbh|also|again|still|and"
+    r"|or|but|so|the|a|an|of|to|with|for|:\)|:d|<3|xd|currently|at present|ok|okay|myself|best|overall"
+    r"|for that matter)$",
+    re.IGNORECASE,
+)
+_DEICTIC = re.compile(
+    r"\b(?:this|these|those|your|yours|you|you're|it|it's|its|they|them|their|him|her|his|he|she|me|us|here|there"
+    r"|that's"
+    r"|above|below|following|aforementioned|what|how|why|everything|something|nothing|none|neither|someone"
+    r"|everyone|anyone|same|stuff|things?|such(?! as)|further|another|that one|suggestions?|ideas?|approach|option"
+    r"|advice|yourself|ya|u|ur|em)\b",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(
+    r"(?:that|not|no|when|where|who|whenever|whatever|being able|having to|to (?:think|say|believe|imagine|see|know"
+    r"|hear"
+    r"|point|ask|add|be able)|seeing|hearing|knowing|each|every|both|our|i|i'm|so|if|as|for|with|and|or|but|about"
+    r"|from|is"
+    r"|are|was|at|in|on|by|than|because|since|more|most|less|better|best|too|very|well|some(?! of)|sounds?|like|yes|no"
+    r"|one|ones|my (?:new|first|current))\b|the\b(?!\s(?:beach|outdoors?|mountains?|sea\b|ocean|countryside|rain\b"
+    r"|snow\b"
+    r"|sun\b|gym\b|water\b|desert|cold\b|heat\b|winter|summer|woods|forest|arts\b|beatles|city\b|theat(?:er|re)|cinema"
+    r"|library|night\b|quiet\b|colou?rs?\s\w+|(?:\w+\s){0,3}?(?:look|smell|sound|taste|feel|feeling|texture"
+    r"|colou?r)s?\sof))"
+    r"|#?\d+\W*\Z",
+    re.IGNORECASE,
+)
+_ANY = re.compile(r"(?:any|all|anything)\b", re.IGNORECASE)
+_LIST_END = re.compile(r"(?:^|\s)(?:and|or)\s", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]")
+_EDGE = " \t\n,.;:!?。！？、，｡\"'()[]*_“”‘’«»…-–—~"
+
+
+def value_end(masked: str, start: int, end: int, *also: re.Pattern[str]) -> int:
+    """Where the value that begins at `start` ends: by punctuation, by the clause that follows it, by other stops."""
+    for stops in (_STOP, *also):
+        if stop := stops.search(masked, start, end):
+            end = stop.start()
+    comma = masked.find(", ", start, end)
+    return end if comma < 0 else _list_end(masked, start, end)
+
+
+def _list_end(masked: str, start: int, end: int) -> int:
+    """Behind the last part of a list such as "red, blue and green"; before the first comma where there is none."""
+    first, *others = masked[start:end].split(", ")
+    words = len(first.split())
+    reach = start + len(first)
+    short = reach
+    if words <= _ADJECTIVE_WORDS_MAX and not _NOT_OF_A_LIST.match(others[0]):
+        short += 2 + len(others[0])  # "quiet, remote places"
+    for part in others if words <= _LIST_WORDS_MAX + 2 else []:
+        reach += 2 + len(part)
+        if len(part.split()) > _LIST_WORDS_MAX or _NOT_OF_A_LIST.match(part):
+            break
+        if _LIST_END.search(part):
+            return reach
+    return short
+
+
+def trimmed(value: str) -> str:
+    """A value without the filler and punctuation around it, its inner blanks collapsed, at most 180 characters."""
+    value = " ".join(value.split())
+    if len(value) > VALUE_CHARS_MAX:
+        value = value[: VALUE_CHARS_MAX + 1].rpartition(" ")[0] or value[:VALUE_CHARS_MAX]
+    while True:
+        value = value.strip(_EDGE)
+        shorter = _FILLER.sub("", value)
+        if shorter == value:
+            return value
+        value = shorter
+
+
+def is_empty(value: str) -> bool:
+    """Whether a value has no letter or digit."""
+    return not _WORD.search(value)
+
+
+def points_elsewhere(value: str, *, any_too: bool = False) -> bool:
+    """Whether a liked thing means something only beside what was said before: "the idea", "how you did it".
+
+    "Any" and "all" do too, unless it is something that is avoided.
+    """
+    return bool(_OPENING.match(value) or _DEICTIC.search(value) or (not any_too and _ANY.match(value)))
