@@ -1,6 +1,6 @@
 """A8: each part is flooded under a memory limit: its bound holds, refusals are told to the caller and counted.
 
-Method: a program of its own with a limit on its address space beyond what it starts with; the disk is held (nothing is
+Method: a program of its own with a limit on its data beyond what it starts with; the disk is held (nothing is
 committed), or the actor is, so that everything that is sent piles up. A bound that does not hold is a `MemoryError`,
 and what a refused caller was not told would be missing in the sum.
 """
@@ -42,8 +42,8 @@ def hold_disk():
 
 def limit():
     if sys.platform == "linux":
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + extra_mib * 2**20,) * 2)
+        used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_DATA, (used + extra_mib * 2**20,) * 2)
 
 def peak_mib():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "linux" else 2**20)
@@ -87,11 +87,11 @@ limit()
 taken, refused = [], 0
 for number in range(count):
     try:
-        taken.append(pace.thread(f"t{number % 400}").record_nowait("word " * 20 + str(number)))
+        taken.append(pace.thread(f"t{number % 40}").record_nowait("word " * 20 + str(number)))
     except MailboxFull:
         refused += 1
-for number in range(400):
-    pace.core.view(pace.thread(f"t{number}").key).wait(300)  # all before it is decided: queued, or refused by the log
+while any(pace.core.host.inboxes()):  # until all is decided: queued, or refused by the log
+    threading.Event().wait(0.05)
 queued = pace.log.stats().queued
 held.set()
 ends = Counter(type(f.exception(120)).__name__ for f in taken)

@@ -20,7 +20,7 @@ from pace_actors.events import AnswerArrived, SummaryAccepted, TurnHeard
 from pace_actors.values import ThreadKey
 from tests.soak.support import soak, start
 from tests.support.account import check_stream
-from tests.support.model_server import ModelServer, delayed, hang, reply
+from tests.support.model_server import Behaviour, Connection, ModelServer, reply
 from tests.support.world import World, slowly
 
 SOON_S = 60.0
@@ -149,17 +149,32 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("jobs", [JOBS, pytest.param(1000, marks=soak)])
+def until_the_server_stops(connection: Connection) -> None:
+    """Never say a word, however long it takes."""
+    connection.stopping.wait(10 * SOON_S)
+
+
+def behind(gate: threading.Event) -> Behaviour:
+    """Answer when the gate is open."""
+
+    def run(connection: Connection) -> None:
+        gate.wait(10 * SOON_S)
+        reply(SUMMARY)(connection)
+
+    return run
+
+
+@pytest.mark.parametrize("jobs", [JOBS, pytest.param(300, marks=soak)])
 @pytest.mark.parametrize("end", ["kill", "close", "close without time"])
 def test_folds_that_were_pending_at_the_end_resume_at_the_next_open(tmp_path: Path, jobs: int, end: str) -> None:
     """W6: the server does not answer, the program ends; at the next open turns are shown, and then folded once."""
     asked = threading.Event()
 
-    def silent(*_: object) -> object:
+    def silent(*_: object) -> Behaviour:
         asked.set()
-        return hang()
+        return until_the_server_stops
 
-    with ModelServer(silent) as server:  # type: ignore[arg-type]
+    with ModelServer(silent) as server:
         if end == "kill":
             with start(PENDING, tmp_path / "m", server.url, jobs) as program:
                 assert program.stdout is not None
@@ -176,7 +191,7 @@ def test_folds_that_were_pending_at_the_end_resume_at_the_next_open(tmp_path: Pa
                 pace.close(2.0 if end == "close" else 0.0)
     gate = threading.Event()
     with (
-        ModelServer(lambda *_: delayed(gate, reply(SUMMARY))) as server,
+        ModelServer(lambda *_: behind(gate)) as server,
         Pace.open(tmp_path / "m", model=server.url, window=1) as pace,
     ):
         for number in range(jobs):
