@@ -18,7 +18,8 @@ from structlog.typing import FilteringBoundLogger
 
 from pace_actors import AsyncPace, Pace
 from pace_actors import messages as m
-from pace_actors.domain import snapshots
+from pace_actors.domain.snapshots import Loaded, Snapshots
+from pace_actors.domain.state import EMPTY
 from pace_actors.models.port import FoldReply, FoldTask
 from pace_actors.runtime.logs import BOUND_MAX, NAME_CHARS_MAX, VALUE_CHARS_MAX, bound_here, saying
 from pace_actors.runtime.promise import Promise
@@ -120,12 +121,12 @@ def test_plain_threads_of_a_server_have_their_own_too(tmp_path: Path) -> None:
 def test_the_call_that_wakes_a_thread_stands_on_what_its_start_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Method: the thread has a snapshot, and this code makes others."""
+    """Method: the thread has a snapshot, and it cannot be used."""
     lines = Lines()
     with Pace.open(tmp_path / "a.pace") as pace:
         for number in range(40):
             pace.thread("t").record(f"{number}")
-    monkeypatch.setattr(snapshots, "SCHEMA", "another")
+    monkeypatch.setattr(Snapshots, "load", lambda *_: Loaded(EMPTY, "damaged"))
     with Pace.open(tmp_path / "a.pace", logger=lines.logger) as pace:
         thread = pace.thread("t")
         with bound_contextvars(request_id="r1"):

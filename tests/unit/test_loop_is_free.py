@@ -20,6 +20,7 @@ from eventlog.lmdb.environment import Environment
 from eventlog.lmdb.log import LmdbLog
 from pace_actors import AsyncPace, core
 from pace_actors.actors import fold_work, thread_actor
+from pace_actors.domain.snapshots import Snapshots
 from pace_actors.domain.state import ThreadState
 from pace_actors.errors import TurnTooLarge
 
@@ -59,8 +60,9 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     watch = Watch(monkeypatch)
     watch.over(Environment, "enter")  # every read transaction
     watch.over(LmdbLog, "append_nowait")  # encodes and checks
-    for rule in ("prepare_turn", "decide", "evolve", "snapshot_of"):
+    for rule in ("prepare_turn", "decide", "evolve"):
         watch.over(thread_actor, rule)
+    watch.over(Snapshots, "of")
     watch.over(fold_work, "fold_task")
     watch.over(core, "assemble", shows_much)
     return watch
