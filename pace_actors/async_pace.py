@@ -7,6 +7,7 @@ the turn is recorded all the same, and recording it again with its id gives its 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Generator, Mapping, Sequence
@@ -24,7 +25,7 @@ from pace_actors.pace import Pace, Stats
 from pace_actors.runtime.port import Answer
 from pace_actors.settings import ThreadSettings
 from pace_actors.thread import Recorded, Thread, outcome_unknown, raise_refusal
-from pace_actors.values import DEFAULT_USER, ThreadKey
+from pace_actors.values import DEFAULT_USER, ThreadKey, UserKey
 
 HANDED_AT_ONCE = 16
 """Answers that a loop is given before whatever else is due on it has its turn."""
@@ -257,19 +258,26 @@ class AsyncThread:
         raise_refusal(answer)
         return self._pace.wakeups().future_of(answer)
 
-    async def context(self, user_text: str | None = None, *, now: datetime | None = None) -> Context:
+    async def context(
+        self, user_text: str | None = None, *, now: datetime | None = None, include_sensitive: bool = False
+    ) -> Context:
         """As `Thread.context`."""
-        core = self._pace.core
-        core.check_context(user_text, now)
+        core, wakeups = self._pace.core, self._pace.wakeups()
+        wish = core.wish(user_text, now, include_sensitive=include_sensitive)
+        thread = wakeups.future_of(core.view_soon(self.key))
+        facts = wakeups.future_of(core.view_facts_soon(UserKey(self.key.user)))
+        await asyncio.wait((thread, facts), timeout=core.options.deadline_s)
         try:
-            async with asyncio.timeout(core.options.deadline_s):
-                view: m.ThreadView = await self._pace.wakeups().future_of(core.view_soon(self.key))
-                if core.is_large(view):
-                    context: Context = await self._pace.wakeups().future_of(core.context_soon(view, user_text, now))
-                    return context
+            view: m.ThreadView = _now(thread)
         except LATE:
-            return core.late_context(self.key, user_text, now)
-        return core.context(view, user_text, now)
+            return core.late_context(self.key, wish)
+        known: m.FactsView | None = None
+        with contextlib.suppress(*LATE):
+            known = _now(facts)
+        if core.is_large(view):
+            context: Context = await wakeups.future_of(core.context_soon(view, known, wish))
+            return context
+        return core.context(view, known, wish)
 
     async def reset(self, *, at: datetime | None = None) -> bool:
         """As `Thread.reset`."""
@@ -288,6 +296,13 @@ class AsyncThread:
     async def is_recorded(self, turn_id: str) -> bool:
         """As `Thread.is_recorded`."""
         return await asyncio.to_thread(self._thread.is_recorded, turn_id)
+
+
+def _now(future: asyncio.Future[Any]) -> Any:
+    """What a future has ended with. Raises its error, or `TimeoutError` if it has not ended."""
+    if not future.done():
+        raise TimeoutError
+    return future.result()
 
 
 class Opening:

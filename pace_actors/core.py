@@ -9,7 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,6 +19,7 @@ from pace_actors import messages as m
 from pace_actors.actors.thread_log import OWN_ID_PREFIX
 from pace_actors.domain.context import Context, assemble, nothing_known
 from pace_actors.domain.fold import thread_from
+from pace_actors.domain.known import Fact, facts_of
 from pace_actors.domain.moments import moment
 from pace_actors.domain.state import EMPTY
 from pace_actors.engine import LOOK_S, Engine, Options
@@ -32,7 +34,7 @@ from pace_actors.errors import (
     ResumeFixed,
 )
 from pace_actors.events import REGISTRY
-from pace_actors.models.port import Summariser
+from pace_actors.models.choose import Models
 from pace_actors.runtime.lane import Lane
 from pace_actors.runtime.logs import bound_here
 from pace_actors.runtime.pooled import PooledHost
@@ -40,7 +42,7 @@ from pace_actors.runtime.port import Answer
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.resolver import Resolver
 from pace_actors.settings import changed
-from pace_actors.values import ContextRef, Microseconds, ThreadKey, check_id
+from pace_actors.values import ContextRef, Microseconds, ThreadKey, UserKey, check_id
 
 CONTEXTS_KEPT = 10_000
 """Threads whose last context is remembered, to be named by the turn that answers it."""
@@ -56,15 +58,23 @@ LATE: tuple[type[Exception], ...] = (TimeoutError, MailboxFull, ActorUnavailable
 """What leaves a thread's part out of a context."""
 
 
+class Wish(NamedTuple):
+    """What a context is asked for."""
+
+    user_text: str | None
+    now: datetime | None
+    include_sensitive: bool
+
+
 class Core:
     """One open directory. Safe to use from any number of threads of execution."""
 
-    def __init__(self, log: EventLog, summariser: Summariser, options: Options) -> None:
+    def __init__(self, log: EventLog, models: Models, options: Options) -> None:
         self.log = log
         self.options = options
         self.host = PooledHost(options.logger)
-        self.engine = Engine(log, self.host, summariser, options)
-        self._summariser = summariser
+        self.engine = Engine(log, self.host, models.summariser, options, models.extractor)
+        self._models = models
         self._passing: Engine | None = None
         self._chosen: dict[ThreadKey, str] = {}
         """What `thread.settings(resume=…)` has said of threads without turns; it counts more than the open."""
@@ -154,13 +164,18 @@ class Core:
     def _in_memory(self) -> Engine:
         with self._lock:
             if self._passing is None:
-                self._passing = Engine(MemoryLog(REGISTRY), self.host, self._summariser, self.options)
+                self._passing = Engine(
+                    MemoryLog(REGISTRY),
+                    self.host,
+                    self._models.summariser,
+                    msgspec.structs.replace(self.options, learns=False),
+                )
             return self._passing
 
     @property
     def model_name(self) -> str:
         """What the summariser calls itself."""
-        return self._summariser.name
+        return self._models.summariser.name
 
     @property
     def is_closed(self) -> bool:
@@ -193,6 +208,24 @@ class Core:
         home = self.engine_of(key)
         return home.ask(key, message) if key in self._homes else home.view(key, message)
 
+    def ask_facts(self, key: UserKey, message: m.Message) -> Answer:
+        """Ask the store of a user's facts. Raises `PaceClosed`."""
+        self.check_open()
+        return self.engine.ask_facts(key, message)
+
+    def view_facts(self, key: UserKey) -> Answer:
+        """A `FactsView`. A user whom nobody knows wakes nobody and creates nothing. Raises `PaceClosed`."""
+        self.check_open()
+        return self.engine.view_facts(key, m.ViewFacts(bound=bound_here()))
+
+    def view_facts_soon(self, key: UserKey) -> Answer:
+        """As `view_facts`, for a caller that must not wait for a disk."""
+        self.check_open()
+        message = m.ViewFacts(bound=bound_here())
+        at_hand = self.engine.facts_at_hand(key)
+        look = partial(self.engine.view_facts, key, message)
+        return look() if at_hand and not self._lane.has(key) else self._lane.ask(key, look)
+
     def ask_soon(self, key: ThreadKey, message: m.Message) -> Answer:
         """As `ask`, for a caller that must not wait for a disk: if the log has to be read for it, another thread asks.
 
@@ -211,12 +244,13 @@ class Core:
         is_awake = home is not None and home.threads.is_awake(key)
         return ask() if is_awake and not self._lane.has(key) else self._lane.ask(key, ask)
 
-    def check_context(self, user_text: str | None, now: datetime | None) -> None:
-        """Raise `InvalidInput` for arguments that make no context, `PaceClosed`."""
+    def wish(self, user_text: str | None, now: datetime | None, *, include_sensitive: bool) -> Wish:
+        """What a context is asked for. Raises `InvalidInput` for arguments that make none, `PaceClosed`."""
         self.check_open()
         if user_text is not None and not isinstance(user_text, str):
             raise InvalidInput(f"user_text is text, not {type(user_text).__name__}", what="user_text")
-        self._moment("now", now)
+        self.moment_of("now", now)
+        return Wish(user_text, now, include_sensitive)
 
     def within(self, answer: Answer) -> Any:
         """Wait for an answer within the deadline. Raises `DeadlineExceeded`, or the error that is the answer."""
@@ -227,11 +261,15 @@ class Core:
 
     def done(self, answer: Answer) -> m.Done:
         """The outcome of a command. Raises `OutcomeUnknown` when it did not come within the deadline."""
+        done: m.Done = self.outcome(answer)
+        return done
+
+    def outcome(self, answer: Answer) -> Any:
+        """The answer to something that writes. Raises `OutcomeUnknown` when it did not come within the deadline."""
         try:
-            done: m.Done = answer.wait(self.options.deadline_s)
+            return answer.wait(self.options.deadline_s)
         except TimeoutError:
             raise self.unknown() from None
-        return done
 
     def unknown(self) -> OutcomeUnknown:
         """The error of a command whose outcome did not come within the deadline."""
@@ -269,7 +307,7 @@ class Core:
             assistant=assistant,
             actions=copied(actions),
             channel=channel,
-            at=self._moment("at", at),
+            at=self.moment_of("at", at),
             at_given=at is not None,
             turn_id=OWN_ID_PREFIX + self.host.new_id().hex() if turn_id is None else turn_id,
             own_id=turn_id is None,
@@ -281,17 +319,17 @@ class Core:
 
     def reset(self, at: datetime | None) -> m.ResetThread:
         """The message that resets a thread."""
-        return m.ResetThread(at=self._moment("at", at), bound=bound_here())
+        return m.ResetThread(at=self.moment_of("at", at), bound=bound_here())
 
     def change_settings(self, key: ThreadKey, changes: Mapping[str, Any], at: datetime | None) -> m.ChangeSettings:
         """The message that changes a thread's settings. Raises `InvalidSetting`, `ResumeFixed`."""
         changed(EMPTY.settings, changes)
-        when = self._moment("at", at)
+        when = self.moment_of("at", at)
         if "resume" in changes:
             changes = self._change_resume(key, changes)
         return m.ChangeSettings(at=when, changes=changes, bound=bound_here())
 
-    def _moment(self, what: str, at: datetime | None) -> Microseconds | datetime:
+    def moment_of(self, what: str, at: datetime | None) -> Microseconds | datetime:
         """The moment that a caller means, worked out in his thread; a naive one is left to the zone of the thread."""
         if at is None:
             return self.now()
@@ -310,16 +348,22 @@ class Core:
 
     # --- contexts -----------------------------------------------------------------------------------------------------
 
-    def context(self, view: m.ThreadView, user_text: str | None, now: datetime | None) -> Context:
-        """The context of a thread, which the next turn recorded in it will name."""
+    def context(self, view: m.ThreadView, known: m.FactsView | None, wish: Wish) -> Context:
+        """The context of a thread, which the next turn recorded in it will name. `known` is None when it is late."""
+        now = moment(self.moment_of("now", wish.now), view.settings.zone)
+        facts: tuple[Fact, ...] = ()
+        if known is not None and wish.user_text is not None:
+            facts = facts_of(view.key.user, known.state, now, include_sensitive=wish.include_sensitive)
         context = assemble(
             view.key,
             view.state,
-            now=moment(self._moment("now", now), view.settings.zone),
+            now=now,
             settings=view.settings,
-            user_text=user_text,
+            user_text=wish.user_text,
             identity=self.options.identity,
             durable_version=view.durable_version,
+            facts=facts,
+            late=("facts",) if known is None else (),
         )
         with self._lock:
             self._contexts[view.key] = context.receipt.ref
@@ -328,12 +372,12 @@ class Core:
                 self._contexts.popitem(last=False)
         return context
 
-    def context_soon(self, view: m.ThreadView, user_text: str | None, now: datetime | None) -> Answer:
+    def context_soon(self, view: m.ThreadView, known: m.FactsView | None, wish: Wish) -> Answer:
         """As `context`, made by another thread: for a view that `is_large`."""
 
         def make() -> Answer:
             answer = Promise()
-            answer.give(self.context(view, user_text, now))
+            answer.give(self.context(view, known, wish))
             return answer
 
         return self._lane.ask((view.key, "context"), make)
@@ -346,10 +390,10 @@ class Core:
         actions = sum(len(action.name) + len(action.outcome) for turn in window for action in turn.actions)
         return shown + actions + len(pending) * CHARS_A_PENDING_TURN > SMALL_CHARS
 
-    def late_context(self, key: ThreadKey, user_text: str | None, now: datetime | None) -> Context:
+    def late_context(self, key: ThreadKey, wish: Wish) -> Context:
         """The context when the thread did not answer in time."""
-        at = moment(self._moment("now", now))
-        return nothing_known(key, at, user_text, self.options.identity, "thread")
+        at = moment(self.moment_of("now", wish.now))
+        return nothing_known(key, at, wish.user_text, self.options.identity, "thread")
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -380,7 +424,7 @@ class Core:
 
         def close() -> None:
             try:
-                self._summariser.close()
+                self._models.close()
             except BaseException as error:  # noqa: BLE001 - the log must still be closed
                 self.options.logger.warning("model_not_closed", error=type(error).__name__)
 

@@ -11,27 +11,34 @@ import msgspec
 
 from eventlog import EventLog, EventLogError
 from pace_actors import messages as m
+from pace_actors.actors.extractor_actor import ExtractorActor
+from pace_actors.actors.fact_store_actor import FactStoreActor
 from pace_actors.actors.metrics import Metrics
 from pace_actors.actors.services import Services, TokenCounter
 from pace_actors.actors.summarizer_actor import SummarizerActor
 from pace_actors.actors.thread_actor import ThreadActor
-from pace_actors.domain.fold import thread_from
+from pace_actors.actors.withdrawer_actor import WithdrawerActor
+from pace_actors.domain.facts_state import NOBODY
+from pace_actors.domain.fold import facts_from, thread_from
+from pace_actors.domain.patterns import MULTI_VALUED
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.snapshots import EVERY
 from pace_actors.domain.state import EMPTY, state_digest
 from pace_actors.errors import ActorUnavailable, DeadlineExceeded, MailboxFull, PaceClosed
-from pace_actors.models.port import Summariser
+from pace_actors.models.port import Extractor, Summariser
 from pace_actors.runtime.port import Address, Answer, Host
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.router import Router
 from pace_actors.settings import changed
-from pace_actors.values import THREAD_PREFIX, ThreadKey
+from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX, ThreadKey, UserKey
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
 
 VIEW = m.ViewThread()
+VIEW_FACTS = m.ViewFacts()
+NOBODY_MAX = 100_000
 RETRY_S = 0.02
 LOOK_S = 0.05
 """What a look at an idle engine takes at most; also a wait of no time is given that."""
@@ -58,13 +65,24 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     awake_max: int = 64
     sleep_after_s: float = 1800.0
     snapshot_every: int = EVERY
+    learns: bool = True
+    """Whether facts are looked for in turns."""
+    facts_max: int = 200
+    multi_valued: frozenset[str] = MULTI_VALUED
     logger: FilteringBoundLogger
 
 
 class Engine:
-    """The threads of one log and their summariser."""
+    """The threads and facts of one log, and the background workers."""
 
-    def __init__(self, log: EventLog, host: EngineHost, summariser: Summariser, options: Options) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        host: EngineHost,
+        summariser: Summariser,
+        options: Options,
+        extractor: Extractor | None = None,
+    ) -> None:
         self.log = log
         self.host = host
         self.options = options
@@ -81,6 +99,11 @@ class Engine:
             metrics=self.metrics,
             deliver=self._deliver,
             sleep=self._sleep,
+            ask_thread=self.ask,
+            ask_facts=self.ask_facts,
+            sleep_facts=self._sleep_facts,
+            facts_max=options.facts_max,
+            multi_valued=options.multi_valued,
             sleep_after_s=options.sleep_after_s,
         )
         self.threads: Router[ThreadKey] = Router(
@@ -89,9 +112,21 @@ class Engine:
             lambda key: f"thread {key.user}/{key.thread}",
             options.awake_max,
         )
+        self._nobody: set[UserKey] = set()
+        """Users of whom nothing is known; a cache, so that a context of theirs costs no look at the disk."""
+        self.facts: Router[UserKey] = Router(
+            host,
+            self._store_of,
+            lambda key: f"facts of {key.user}",
+            options.awake_max,
+        )
         self.summariser = host.spawn(SummarizerActor(self.services, summariser), SummarizerActor.name)
-        self.followers: Sequence[Address] = (self.summariser,)
-        """The background workers, in the order in which they are stopped."""
+        followers = [self.summariser]
+        if options.learns:
+            followers.append(host.spawn(ExtractorActor(self.services, extractor), ExtractorActor.name))
+        self.withdrawer = host.spawn(WithdrawerActor(self.services), WithdrawerActor.name)
+        self.followers: Sequence[Address] = (*followers, self.withdrawer)
+        """The background workers."""
 
     def _deliver(self, key: ThreadKey, answer: m.DeliverAnswer) -> None:
         self.threads.tell(key, answer)
@@ -99,9 +134,38 @@ class Engine:
     def _sleep(self, key: ThreadKey, address: Address) -> bool:
         return self.threads.sleep(key, address)
 
+    def _store_of(self, key: UserKey) -> FactStoreActor:
+        self._nobody.discard(key)
+        return FactStoreActor(key, self.services)
+
+    def _sleep_facts(self, key: UserKey, address: Address) -> bool:
+        return self.facts.sleep(key, address)
+
     def ask(self, key: ThreadKey, message: m.Message) -> Answer:
         """Ask the actor of a thread; wakes it."""
         return self.threads.ask(key, message)
+
+    def ask_facts(self, key: UserKey, message: m.Message) -> Answer:
+        """Ask the store of a user's facts; wakes it."""
+        return self.facts.ask(key, message)
+
+    def facts_at_hand(self, key: UserKey) -> bool:
+        """Whether a user's facts can be asked for without a look at the disk."""
+        return key in self._nobody or self.facts.is_awake(key)
+
+    def view_facts(self, key: UserKey, message: m.ViewFacts = VIEW_FACTS) -> Answer:
+        """A `FactsView` of a user. An unknown one wakes nobody and creates nothing."""
+        if key not in self._nobody:
+            woken = self.facts.woken
+            if self.facts.is_awake(key) or self.log.stream_version(key.stream):
+                return self.ask_facts(key, message)
+            if len(self._nobody) >= NOBODY_MAX:
+                self._nobody.clear()
+            if woken == self.facts.woken:  # or he may be known meanwhile
+                self._nobody.add(key)
+        answer = Promise()
+        answer.give(m.FactsView(key=key, state=NOBODY, durable_version=0))
+        return answer
 
     def view(self, key: ThreadKey, message: m.ViewThread = VIEW) -> Answer:
         """A `ThreadView` of a thread as it is. An unknown one wakes nobody and creates nothing."""
@@ -128,9 +192,9 @@ class Engine:
 
     def _settled(self, left_s: float) -> bool:
         deadline = time.monotonic() + left_s
-        for address in self.threads.awake().values():
+        for address, view in self._deciders():
             try:
-                address.ask(m.ViewThread()).wait(deadline - time.monotonic())
+                address.ask(view).wait(deadline - time.monotonic())
             except PaceClosed:
                 continue  # it went to sleep: everything of it is durable
             except (MailboxFull, ActorUnavailable):
@@ -142,23 +206,31 @@ class Engine:
             follower.ask(m.WaitIdle(position=head)).wait(deadline - time.monotonic())
         return self.log.head() == head
 
+    def _deciders(self) -> list[tuple[Address, m.Message]]:
+        """The actors that are awake and append, each with what it is asked for its state."""
+        threads = [(address, VIEW) for address in self.threads.awake().values()]
+        return [*threads, *((address, VIEW_FACTS) for address in self.facts.awake().values())]
+
     def digests(self, timeout_s: float) -> dict[str, bytes]:
-        """The state digest of each thread: awake ones as their actors have them, the others from the log."""
+        """The state digest of each thread and user: awake ones as their actors have them, the others from the log."""
         deadline = time.monotonic() + timeout_s
         self.log.flush(timeout_s)
         found: dict[str, bytes] = {}
-        for key, address in self.threads.awake().items():
+        for address, message in self._deciders():
             try:
-                view: m.ThreadView = address.ask(m.ViewThread()).wait(deadline - time.monotonic())
+                view: m.ThreadView | m.FactsView = address.ask(message).wait(deadline - time.monotonic())
             except PaceClosed:
                 continue  # it went to sleep: the log has all of it
             except TimeoutError:
-                raise DeadlineExceeded("a thread did not answer in time", what=key.stream) from None
+                raise DeadlineExceeded("an actor did not answer in time", what=address.name) from None
             if view.state.version:
-                found[key.stream] = state_digest(view.state)
+                found[view.key.stream] = state_digest(view.state)
         for stream in self.log.streams(THREAD_PREFIX):
             if stream not in found:
                 found[stream] = state_digest(thread_from(self.log.read(stream)))
+        for stream in self.log.streams(FACTS_PREFIX):
+            if stream not in found:
+                found[stream] = state_digest(facts_from(NOBODY, self.log.read(stream)))
         return found
 
     def close(self, deadline: float) -> list[str]:
@@ -168,7 +240,7 @@ class Engine:
         culprits = self.host.stop(self.followers, share_s)
         asking = deadline - share_s
         for _ in range(2):  # first what is in the inboxes is appended, then its outcome is passed on
-            waiting = [address.ask(m.ViewThread()) for address in self.threads.awake().values()]
+            waiting = [address.ask(message) for address, message in self._deciders()]
             for answer in waiting:
                 with contextlib.suppress(Exception):  # what does not end is named below; the others are waited for
                     answer.wait(asking - time.monotonic())
@@ -177,5 +249,5 @@ class Engine:
             except EventLogError as error:
                 culprits.append(f"log ({error.code})")
                 break
-        culprits += self.host.stop(list(self.threads.awake().values()), max(0.0, deadline - time.monotonic()))
+        culprits += self.host.stop([who for who, _ in self._deciders()], max(0.0, deadline - time.monotonic()))
         return culprits

@@ -65,6 +65,20 @@ class ResumeFixed(PaceError):
     exit_code = 4
 
 
+class UnknownFact(PaceError):
+    """No fact of that id holds for the user. Fields: fact."""
+
+    code = "unknown_fact"
+    exit_code = 3
+
+
+class StatementConflict(PaceError):
+    """An id of a statement or note that was used before comes with other content. Fields: statement_id."""
+
+    code = "statement_conflict"
+    exit_code = 4
+
+
 class AppendFailed(PaceError):
     """The turn was not stored; the cause is `__cause__`. Retry with the same turn id. Fields: turn_id, cause."""
 

@@ -42,6 +42,9 @@ E_ = TypeVar("E_", bound="type[Heard | Decided]")
 class Heard(Struct, frozen=True, kw_only=True):
     """An input: something that came from outside, with all that deciding about it will read."""
 
+    at: Microseconds
+    """When that was."""
+
 
 class Decided(Struct, frozen=True, kw_only=True):
     """A decision: the outcome of a rule, caused by the input at the head of its batch."""
@@ -64,7 +67,6 @@ def event(name: str) -> Callable[[E_], E_]:
 class TurnHeard(Heard, frozen=True, kw_only=True):
     """A user's words and the assistant's answer, redacted, with what `domain.prepare` made of them."""
 
-    at: Microseconds
     at_given: bool = False
     """Whether the caller said when it was; only then is `at` part of the turn's content."""
     user: Text = ""
@@ -93,7 +95,6 @@ class TurnHeard(Heard, frozen=True, kw_only=True):
 class AnswerArrived(Heard, frozen=True, kw_only=True):
     """What came of one request for a summary: a text as the model gave it, or a failure."""
 
-    at: Microseconds
     session: int
     generation: int
     version: int
@@ -140,7 +141,6 @@ class AnswerArrived(Heard, frozen=True, kw_only=True):
 class ClockRead(Heard, frozen=True, kw_only=True):
     """The clock was read because a timer of an awake thread ran out."""
 
-    at: Microseconds
     why: Literal["idle", "wait"]
 
 
@@ -148,14 +148,11 @@ class ClockRead(Heard, frozen=True, kw_only=True):
 class ResetAsked(Heard, frozen=True, kw_only=True):
     """The user asked for a fresh start."""
 
-    at: Microseconds
-
 
 @event("SettingsChanged")
 class SettingsChanged(Heard, frozen=True, kw_only=True):
     """The thread's settings, all of them, as they are from here on."""
 
-    at: Microseconds
     settings: ThreadSettings
 
 
@@ -163,7 +160,6 @@ class SettingsChanged(Heard, frozen=True, kw_only=True):
 class WithdrawAsked(Heard, frozen=True, kw_only=True):
     """These turns are to be shown nowhere any more, because a fact was forgotten or they are to be erased."""
 
-    at: Microseconds
     turns: tuple[int, ...]
     live: tuple[LiveTurn, ...] = ()
     """The turns of the live session that are displaced and stay, if coverage has to begin again (T15)."""
@@ -175,14 +171,11 @@ class WithdrawAsked(Heard, frozen=True, kw_only=True):
 class EraseThreadAsked(Heard, frozen=True, kw_only=True):
     """Nothing of this thread is to remain; its stream and its numbers go on."""
 
-    at: Microseconds
-
 
 @event("FactsOpened")
 class FactsOpened(Heard, frozen=True, kw_only=True):
     """The first of a user's stream: the salt of all digests in it."""
 
-    at: Microseconds
     salt: bytes
 
 
@@ -190,7 +183,6 @@ class FactsOpened(Heard, frozen=True, kw_only=True):
 class CandidatesExtracted(Heard, frozen=True, kw_only=True):
     """What an extractor found in one turn, also when that is nothing."""
 
-    at: Microseconds
     source: int
     """Position of the turn's `TurnHeard`."""
     turn: int
@@ -202,6 +194,8 @@ class CandidatesExtracted(Heard, frozen=True, kw_only=True):
     """Items of the answer that could not be read."""
     echoed: int = 0
     """Items that only repeated what the turn's context had shown."""
+    active_max: int = 200
+    """How many facts may hold at once."""
     detail: Text = ""
     model: Text = ""
     latency_ms: int = 0
@@ -213,11 +207,11 @@ class CandidatesExtracted(Heard, frozen=True, kw_only=True):
 class FactStated(Heard, frozen=True, kw_only=True):
     """The user, or somebody for him, said it outright."""
 
-    at: Microseconds
     candidate: Candidate
     origin: Literal["stated", "imported"] = "stated"
     corrects: int = 0
     """The fact that this is to stand for; 0: none."""
+    active_max: int = 200
     prepared: int = 0
 
 
@@ -225,7 +219,6 @@ class FactStated(Heard, frozen=True, kw_only=True):
 class ForgetAsked(Heard, frozen=True, kw_only=True):
     """These facts, or all, are to be shown nowhere any more and not to be learnt again for a while."""
 
-    at: Microseconds
     facts: tuple[int, ...] = ()
     everything: bool = False
     fence: int = 0
@@ -239,7 +232,6 @@ class ForgetAsked(Heard, frozen=True, kw_only=True):
 class FactsUsed(Heard, frozen=True, kw_only=True):
     """These facts were shown in contexts that turns answered."""
 
-    at: Microseconds
     facts: tuple[int, ...]
 
 
@@ -247,7 +239,6 @@ class FactsUsed(Heard, frozen=True, kw_only=True):
 class NoteTaken(Heard, frozen=True, kw_only=True):
     """Something to be found again, as it was said. No fact."""
 
-    at: Microseconds
     text: Text = ""
     topics: tuple[Text, ...] = ()
     sensitive: bool = False

@@ -9,10 +9,21 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from eventlog import Parked
+from pace_actors.domain.facts_state import FactsState
 from pace_actors.domain.state import ThreadState
 from pace_actors.events import SummaryRequested
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import ContextRef, Failure, Finish, Microseconds, RequestedBy, ThreadKey
+from pace_actors.values import (
+    ContextRef,
+    ExtractionOutcome,
+    FactRejectReason,
+    Failure,
+    Finish,
+    Microseconds,
+    RequestedBy,
+    ThreadKey,
+    UserKey,
+)
 
 Bound = tuple[tuple[str, str | int | float | None], ...]
 """Names and values that a caller has bound for its log lines."""
@@ -129,6 +140,86 @@ class TimerOver(Message, frozen=True, kw_only=True):
     about: Any = None
 
 
+# --- to a FactStoreActor ----------------------------------------------------------------------------------------------
+
+
+class Item(msgspec.Struct, frozen=True):
+    """What an extractor found, before it is prepared."""
+
+    subject: str
+    predicate: str
+    value: str
+    confidence_milli: int
+    topics: tuple[str, ...] = ()
+
+
+class DeliverCandidates(Message, frozen=True, kw_only=True):
+    """What came of one extractor on one turn; answered with `Done`. A second delivery changes nothing."""
+
+    source: int
+    """Position of the turn's `TurnHeard`."""
+    turn: int
+    learned_at: Microseconds
+    extractor: str
+    number: int
+    """Of the extractor; with the source it names the delivery."""
+    outcome: ExtractionOutcome
+    items: tuple[Item, ...] = ()
+    malformed: int = 0
+    shown: tuple[int, ...] = ()
+    """Facts that the context had shown which the turn answered."""
+    may_echo: bool = True
+    """Whether what it found may only repeat what was shown: true of a model, which reads the answer as well."""
+    detail: str = ""
+    model: str = ""
+    latency_ms: int = 0
+    correlation: str = ""
+    causation: int = 0
+
+
+class StateFact(Message, frozen=True, kw_only=True):
+    """The user said it outright; answered with `Stated`. The words are checked already."""
+
+    at: Microseconds
+    subject: str
+    predicate: str
+    value: str
+    confidence_milli: int = 1000
+    topics: tuple[str, ...] = ()
+    valid_from: Microseconds = 0
+    expires_at: Microseconds = 0
+    learned_at: Microseconds = 0
+    """0: now."""
+    origin: Literal["stated", "imported"] = "stated"
+    corrects: int = 0
+    statement_id: str = ""
+    correlation: str = ""
+
+
+class ForgetFacts(Message, frozen=True, kw_only=True):
+    """Show these facts, or all, nowhere any more; answered with `Forgotten`."""
+
+    at: Microseconds
+    facts: tuple[int, ...] = ()
+    everything: bool = False
+    keep_turns: bool = False
+    correlation: str = ""
+
+
+class TakeNote(Message, frozen=True, kw_only=True):
+    """Keep a note; answered with `NoteKept`."""
+
+    at: Microseconds
+    text: str
+    topics: tuple[str, ...] = ()
+    note_id: str = ""
+    correlation: str = ""
+
+
+class ViewFacts(Message, frozen=True, kw_only=True):
+    """Answered with `FactsView`. Writes nothing."""
+
+
 # --- to followers -----------------------------------------------------------------------------------------------------
 
 
@@ -136,6 +227,48 @@ class LogGrew(Message, frozen=True, kw_only=True):
     """The log's bell: there may be something to read."""
 
     control: ClassVar[bool] = True
+
+
+class WorkBegan(Message, frozen=True, kw_only=True):
+    """A worker took up the slow part of the work at a position: its time counts from here."""
+
+    control: ClassVar[bool] = True
+
+    position: int
+
+
+class WorkEnded(Message, frozen=True, kw_only=True):
+    """The slow part of the work at a position came to its end."""
+
+    control: ClassVar[bool] = True
+
+    position: int
+    result: Any
+
+
+class WorkRanOut(Message, frozen=True, kw_only=True):
+    """The slow part of the work at a position did not keep its deadline."""
+
+    control: ClassVar[bool] = True
+
+    position: int
+
+
+class Delivered(Message, frozen=True, kw_only=True):
+    """What the work at a position had to tell others has been answered, or not by all."""
+
+    control: ClassVar[bool] = True
+
+    position: int
+    error: str = ""
+
+
+class DeliverAgain(Message, frozen=True, kw_only=True):
+    """Time to tell it again."""
+
+    control: ClassVar[bool] = True
+
+    position: int
 
 
 class StartWritten(Message, frozen=True, kw_only=True):
@@ -165,31 +298,12 @@ class ViewFollower(Message, frozen=True, kw_only=True):
 # --- to the SummarizerActor -------------------------------------------------------------------------------------------
 
 
-class FoldBegan(Message, frozen=True, kw_only=True):
-    """A worker took up the model call of the request at a position."""
+class AnswerAgain(Message, frozen=True, kw_only=True):
+    """A thread has not decided on its answer yet."""
 
     control: ClassVar[bool] = True
 
     position: int
-
-
-class FoldEnded(Message, frozen=True, kw_only=True):
-    """The model call of the request at a position came to its end."""
-
-    control: ClassVar[bool] = True
-
-    position: int
-    stream: str
-    answer: DeliverAnswer
-
-
-class FoldTimerOver(Message, frozen=True, kw_only=True):
-    """The model did not keep its deadline, or a thread has not decided on an answer yet."""
-
-    control: ClassVar[bool] = True
-
-    position: int
-    timer: Literal["redeliver", "deadline"]
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -226,6 +340,43 @@ class Done(Message, frozen=True, kw_only=True):
 
     changed: bool
     stream_version: int
+
+
+class Stated(Message, frozen=True, kw_only=True):
+    """The outcome of a statement. `fact` is its name; 0 when it was rejected, for `reason`."""
+
+    fact: int
+    outcome: Literal["added", "confirmed", "superseded", "rejected"]
+    reason: FactRejectReason | Literal[""] = ""
+    position: int = 0
+    known: bool = False
+    """Whether this statement id had been used before: this is its first outcome again."""
+
+
+class Forgotten(Message, frozen=True, kw_only=True):
+    """Which facts were really forgotten, and which turns go with them."""
+
+    facts: tuple[int, ...]
+    sources: tuple[int, ...]
+    position: int = 0
+    """Of the last event; 0 when nothing was written."""
+
+
+class NoteKept(Message, frozen=True, kw_only=True):
+    """A note is durable."""
+
+    note: int
+    """Its name: the stream version in the user's stream."""
+    position: int
+    known: bool = False
+
+
+class FactsView(Message, frozen=True, kw_only=True):
+    """What is known of a user, as his actor knows it."""
+
+    key: UserKey
+    state: FactsState
+    durable_version: int
 
 
 class Withdrawn(Message, frozen=True, kw_only=True):

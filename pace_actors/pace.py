@@ -7,7 +7,7 @@ import contextlib
 import os
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -17,16 +17,19 @@ import msgspec
 import eventlog
 from eventlog import EventLog, LogStats
 from pace_actors import messages as m
-from pace_actors.actors.metrics import CoverageStats, LatencyStats, SummaryStats
+from pace_actors.actors.metrics import CoverageStats, FactStats, LatencyStats, SummaryStats
 from pace_actors.actors.services import TokenCounter
 from pace_actors.core import Core
+from pace_actors.domain.patterns import MULTI_VALUED
+from pace_actors.domain.prepare_facts import normal
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.state import EMPTY, world_hash
 from pace_actors.engine import Options
 from pace_actors.errors import ActorUnavailable, InvalidInput
 from pace_actors.events import REGISTRY
+from pace_actors.fact_verbs import FactVerbs
 from pace_actors.lease import Lease, lease
-from pace_actors.models.choose import summariser_from
+from pace_actors.models.choose import Models, models_from
 from pace_actors.models.port import Summariser
 from pace_actors.runtime.logs import default_logger
 from pace_actors.runtime.supervision import DeadLetter, GivenUp
@@ -65,12 +68,13 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     append_latency: LatencyStats
     coverage: CoverageStats
     summaries: SummaryStats
+    facts: FactStats
     followers: tuple[m.FollowerView, ...]
     """The background workers: how far each has come, and what it has parked. One that is down is missing."""
     model: str
 
 
-class Pace:
+class Pace(FactVerbs):
     """The memory of an assistant. Made by `Pace.open`, ended by `close` or as a context manager."""
 
     def __init__(self, lease: Lease) -> None:
@@ -84,7 +88,7 @@ class Pace:
         cls,
         path: str | PathLike[str],
         *,
-        model: str | Summariser | None = None,
+        model: str | Summariser | Models | None = None,
         model_name: str = "",
         api_key: str | None = None,
         allow_remote_model: bool = False,
@@ -95,6 +99,9 @@ class Pace:
         deadline_s: float = 10.0,
         awake_max: int = 64,
         sleep_after_s: float = 1800.0,
+        extract_facts: bool = True,
+        facts_max: int = 200,
+        multi_valued: Iterable[str] | None = None,
         logger: FilteringBoundLogger | None = None,
         **settings: Any,
     ) -> Self:
@@ -106,6 +113,10 @@ class Pace:
         instead of 4 characters each. `identity` stands first in the system text of every context. `settings` are those
         of a thread; they hold for all threads of this directory. `awake_max` threads are held in memory, and each for
         `sleep_after_s` seconds after its last message; a sleeping one costs nothing and wakes by itself.
+
+        Facts are looked for in the user's words unless `extract_facts=False`: by patterns, and by the model if there is
+        one (a `Models` names it, or the summariser has `extract`). Of a user up to `facts_max` hold at once;
+        `multi_valued` are the predicates that can have several values (likes, speaks, …), by default a list of ours.
 
         Opened again in the same process, with the same options, it is the same memory.
 
@@ -129,20 +140,16 @@ class Pace:
             deadline_s=positive("deadline_s", deadline_s),
             awake_max=positive("awake_max", awake_max),
             sleep_after_s=positive("sleep_after_s", sleep_after_s),
+            learns=one_of("extract_facts", extract_facts, (True, False)),
+            facts_max=positive("facts_max", facts_max),
+            multi_valued=MULTI_VALUED if multi_valued is None else frozenset(map(normal, multi_valued)),
             logger=logger if logger is not None else default_logger(),
         )
 
+        access = {"model_name": model_name, "api_key": api_key, "allow_remote": allow_remote_model}
+
         def make() -> Core:
-            summariser = summariser_from(
-                model, model_name=model_name, api_key=api_key, allow_remote=allow_remote_model, logger=options.logger
-            )
-            with contextlib.ExitStack() as undo:
-                undo.callback(summariser.close)
-                log = eventlog.open(path, REGISTRY, mode=mode)
-                undo.callback(log.close)
-                core = Core(log, summariser, options)
-                undo.pop_all()
-            return core
+            return _made(place, model, access, mode, options)
 
         told = {"model": model, "model_name": model_name, "api_key": api_key, "mode": mode, "logger": logger}
         told |= {name: getattr(options, name) for name in Options.__struct_fields__ if name != "logger"}
@@ -189,6 +196,7 @@ class Pace:
             append_latency=metrics.append_latency(),
             coverage=metrics.coverage(),
             summaries=metrics.summaries(),
+            facts=metrics.fact_stats(),
             followers=tuple(self._followers()),
             model=self.core.model_name,
         )
@@ -228,6 +236,24 @@ class Pace:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _made(
+    path: str,
+    model: str | Summariser | Models | None,
+    access: Mapping[str, Any],
+    mode: Literal["durable", "relaxed"],
+    options: Options,
+) -> Core:
+    """Open models and log, or neither."""
+    models = models_from(model, logger=options.logger, **access)
+    with contextlib.ExitStack() as undo:
+        undo.callback(models.close)
+        log = eventlog.open(path, REGISTRY, mode=mode)
+        undo.callback(log.close)
+        core = Core(log, models, options)
+        undo.pop_all()
+    return core
 
 
 @atexit.register

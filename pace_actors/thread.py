@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -15,7 +17,7 @@ from pace_actors.errors import MailboxFull, OutcomeUnknown, PaceClosed
 from pace_actors.lease import Lease
 from pace_actors.runtime.port import Answer
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import ThreadKey, check_id
+from pace_actors.values import ThreadKey, UserKey, check_id
 
 Recorded = m.Recorded
 
@@ -111,20 +113,27 @@ class Thread:
         core.resolve(future, answer)
         return future
 
-    def context(self, user_text: str | None = None, *, now: datetime | None = None) -> Context:
+    def context(
+        self, user_text: str | None = None, *, now: datetime | None = None, include_sensitive: bool = False
+    ) -> Context:
         """What the planner sees: the summary, what is not yet summarised, the last turns, and the current text.
 
-        `now` (naive: in the thread's `zone`) is the present by default. Never waits for a model. Raises `InvalidInput`
-        and `PaceClosed` only: if the thread does not answer in time, the context holds the current text, and its
-        receipt names the part that is late.
+        With a current text, facts about the user go before it; sensitive ones only with `include_sensitive`. `now`
+        (naive: in the thread's `zone`) is the present by default. Never waits for a model. Raises `InvalidInput` and
+        `PaceClosed` only: a part that does not answer in time is left out, and the receipt names it.
         """
         core = self._lease.core
-        core.check_context(user_text, now)
+        wish = core.wish(user_text, now, include_sensitive=include_sensitive)
+        deadline = time.monotonic() + core.options.deadline_s
+        asked = (core.view(self._key), core.view_facts(UserKey(self._key.user)))
         try:
-            view: m.ThreadView = core.view(self._key).wait(core.options.deadline_s)
+            view: m.ThreadView = asked[0].wait(deadline - time.monotonic())
         except LATE:
-            return core.late_context(self._key, user_text, now)
-        return core.context(view, user_text, now)
+            return core.late_context(self._key, wish)
+        known: m.FactsView | None = None
+        with contextlib.suppress(*LATE):
+            known = asked[1].wait(deadline - time.monotonic())
+        return core.context(view, known, wish)
 
     def reset(self, *, at: datetime | None = None) -> bool:
         """Start afresh: the next turn begins a new session. History stays. False if there was nothing to end.

@@ -28,6 +28,23 @@ class CoverageStats(msgspec.Struct, frozen=True, kw_only=True):
     """The most in one thread."""
 
 
+class FactStats(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of extractors and candidates since the directory was opened."""
+
+    extractions: dict[str, int]
+    """By extractor and outcome."""
+    decisions: dict[str, int]
+    """By decision; rejections by reason."""
+
+
+class FactFigures:
+    """Counters of the facts of one engine."""
+
+    def __init__(self) -> None:
+        self.extractions: Counter[str] = Counter()
+        self.decisions: Counter[str] = Counter()
+
+
 class LatencyStats(msgspec.Struct, frozen=True, kw_only=True):
     """How long appends took until they were durable, of the last 1,024."""
 
@@ -44,6 +61,7 @@ class Metrics:
         self.requested = 0
         self.accepted = 0
         self.rejected: Counter[str] = Counter()
+        self.facts = FactFigures()
         self.appends = 0
         self._lock = threading.Lock()
         self.failures = 0
@@ -73,6 +91,10 @@ class Metrics:
     def summaries(self) -> SummaryStats:
         """What became of requests."""
         return SummaryStats(requested=self.requested, accepted=self.accepted, rejected=dict(self.rejected))
+
+    def fact_stats(self) -> FactStats:
+        """What came of extractors and candidates."""
+        return FactStats(extractions=dict(self.facts.extractions), decisions=dict(self.facts.decisions))
 
     def coverage(self) -> CoverageStats:
         """How far summaries are behind."""

@@ -11,11 +11,12 @@ import msgspec
 
 from eventlog import EventLog
 from pace_actors.actors.metrics import Metrics
+from pace_actors.domain.patterns import MULTI_VALUED
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.snapshots import EVERY
-from pace_actors.messages import Bound, DeliverAnswer
-from pace_actors.runtime.port import Address, Host
-from pace_actors.values import ThreadKey
+from pace_actors.messages import Bound, DeliverAnswer, Message
+from pace_actors.runtime.port import Address, Answer, Host
+from pace_actors.values import ThreadKey, UserKey
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
@@ -66,3 +67,12 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds without a message after which a thread's actor goes to sleep."""
     sleep: Callable[[ThreadKey, Address], bool]
     """Put a thread's actor to sleep, unless a message has arrived."""
+    ask_thread: Callable[[ThreadKey, Message], Answer]
+    """Ask a thread's actor; wakes it."""
+    ask_facts: Callable[[UserKey, Message], Answer]
+    """The same for a user's store of facts."""
+    sleep_facts: Callable[[UserKey, Address], bool]
+    facts_max: int = 200
+    """Facts of a user that hold at once."""
+    multi_valued: frozenset[str] = MULTI_VALUED
+    """Predicates that can have many values at once, normalised."""

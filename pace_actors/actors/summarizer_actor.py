@@ -6,8 +6,7 @@ the checkpoint passes a request only then, so that after a restart an undecided 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -18,15 +17,15 @@ from pace_actors.actors.services import Services
 from pace_actors.events import REGISTRY
 from pace_actors.models.extractive import ExtractiveSummariser
 from pace_actors.models.port import Summariser
-from pace_actors.runtime.follower import FollowerActor, Work
+from pace_actors.runtime.follower import REDELIVER_S_MAX, FollowerActor
 from pace_actors.runtime.logs import saying
 from pace_actors.runtime.port import Reply, Timer
+from pace_actors.runtime.work import Work
 from pace_actors.values import ThreadKey
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
-REDELIVER_S_MAX = 300.0
 DEADLINE_SLACK_S = 2.0
 """How much later than its deadline a model is given up: it has a deadline of its own."""
 PARALLEL = 8
@@ -38,7 +37,7 @@ TYPES = FENCES | {"SummaryRequested", "AnswerArrived"}
 class _Job:
     """One request without a decision."""
 
-    __slots__ = ("answer", "asked", "deliveries", "fenced", "give_up", "patience_s", "position", "timer", "work")
+    __slots__ = ("answer", "asked", "deliveries", "fenced", "position", "timer", "work")
 
     def __init__(self, position: int) -> None:
         self.position = position
@@ -46,19 +45,14 @@ class _Job:
         self.work: Work | None = None
         """Set when it is begun; the next ones too."""
         self.asked: Asked | None = None
-        self.patience_s = 0.0
         self.answer: m.DeliverAnswer | None = None
         self.deliveries = 0
         self.timer: Timer | None = None
-        self.give_up: Callable[[], None] | None = None
-        """While it runs."""
 
     def end(self) -> None:
-        """Nothing is waited for any more."""
+        """No decision is waited for any more."""
         if self.timer is not None:
             self.timer.cancel()
-        if self.give_up is not None:
-            self.give_up()
 
 
 class SummarizerActor(FollowerActor):
@@ -107,7 +101,7 @@ class SummarizerActor(FollowerActor):
         if job.fenced:
             self._deliver(job, failure(asked, "fenced"))
         else:
-            self._run(job, asked)
+            self._fold(work, job, asked)
 
     def gave_up(self, work: Work) -> None:
         """A parked request gets its decision as well, or its thread would wait for ever."""
@@ -115,7 +109,7 @@ class SummarizerActor(FollowerActor):
         self._deliver(job, failure(asked, "unavailable", "parked: it never came to an end"))
 
     def forget(self) -> None:
-        """Cancel timers and give up model calls."""
+        """Answers are made again."""
         for job in self._at.values():
             job.end()
         self._jobs.clear()
@@ -129,25 +123,35 @@ class SummarizerActor(FollowerActor):
 
     # --- one request --------------------------------------------------------------------------------------------------
 
-    def _run(self, job: _Job, asked: Asked) -> None:
-        request, position, me = asked.request, job.position, self._me
-        host, services, logger = self._host, self._services, self._logger_of(asked)
-        bound = self._bound_of(asked)
+    def _fold(self, work: Work, job: _Job, asked: Asked) -> None:
+        request, host, services, logger = asked.request, self._host, self._services, self._logger_of(asked)
         summariser = self._extractive if request.by == "extractive" else self._summariser
 
-        def fold() -> m.Message:
-            me.tell(m.FoldBegan(position=position))
+        def fold() -> tuple[Asked, m.DeliverAnswer]:
             started = host.monotonic_s()
             logger.debug("fold_began", model=summariser.name)
             answer = answer_to(asked, summariser, services, lambda: job.fenced)
             latency_ms = round((host.monotonic_s() - started) * 1000)
-            answer = msgspec.structs.replace(answer, latency_ms=latency_ms, turn=asked.turn, bound=bound)
             ending = answer.failure or answer.finish
             logger.info("fold_ended", model=summariser.name, ending=ending, latency_ms=latency_ms)
-            return m.FoldEnded(position=position, stream=asked.stream, answer=answer, bound=bound)
+            return asked, msgspec.structs.replace(answer, latency_ms=latency_ms, turn=asked.turn)
 
-        job.patience_s = patience_s(summariser, request.bounds.deadline_s) + DEADLINE_SLACK_S
-        job.give_up = host.work(lambda: saying(bound, fold), me)
+        patience = patience_s(summariser, request.bounds.deadline_s) + DEADLINE_SLACK_S
+        self.run(work, fold, patience, self._bound_of(asked))
+
+    def ended(self, work: Work, result: tuple[Asked, m.DeliverAnswer]) -> None:
+        """The model has answered."""
+        self._deliver(self._at[work.positions[0]], result[1])
+
+    def ended_late(self, result: tuple[Asked, m.DeliverAnswer]) -> None:
+        """It was given up, or decided: late, but still an event."""
+        self._tell(*result)
+
+    def ran_out(self, work: Work) -> None:
+        """The model has a deadline of its own and did not keep it."""
+        job = self._at[work.positions[0]]
+        assert job.asked is not None
+        self._deliver(job, failure(job.asked, "timeout", "the model did not keep its deadline"))
 
     def _bound_of(self, asked: Asked) -> m.Bound:
         """What the call that led to the request had bound for its log lines."""
@@ -164,51 +168,21 @@ class SummarizerActor(FollowerActor):
         )
 
     def take_message(self, message: m.Message, reply: Reply | None) -> None:
-        """What workers and timers tell."""
-        match message:
-            case m.FoldBegan():
-                self._fold_began(message)
-            case m.FoldEnded():
-                self._fold_ended(message)
-            case m.FoldTimerOver(timer="deadline"):
-                self._deadline(message.position)
-            case m.FoldTimerOver():
-                self._deliver_again(message.position)
-            case _:
-                super().take_message(message, reply)
-
-    def _fold_began(self, message: m.FoldBegan) -> None:
-        """Its time counts from here: before, it waited for a worker."""
-        job = self._at.get(message.position)
-        if job is not None and job.answer is None:
-            self._start_timer(job, "deadline", job.patience_s)
-
-    def _fold_ended(self, message: m.FoldEnded) -> None:
-        job = self._at.get(message.position)
-        if job is None or job.answer is not None:  # given up or decided meanwhile: late, but still an event
-            self._tell(message.stream, message.answer)
+        """A thread that has not decided is told again."""
+        if isinstance(message, m.AnswerAgain):
+            self._deliver_again(message.position)
         else:
-            job.give_up = None
-            self._deliver(job, message.answer)
-
-    def _deadline(self, position: int) -> None:
-        """The model has a deadline of its own and did not keep it."""
-        job = self._at.get(position)
-        if job is not None and job.answer is None:
-            assert job.asked is not None
-            job.end()
-            job.give_up = None
-            self._deliver(job, failure(job.asked, "timeout", "the model did not keep its deadline"))
+            super().take_message(message, reply)
 
     def _deliver(self, job: _Job, answer: m.DeliverAnswer) -> None:
         assert job.asked is not None
         assert job.work is not None
-        job.answer = answer = msgspec.structs.replace(answer, bound=self._bound_of(job.asked))
+        job.answer = answer
         self.give_way(job.work)
-        self._tell(job.asked.stream, answer)
+        self._tell(job.asked, answer)
         delay_s = min(REDELIVER_S_MAX, float(2**job.deliveries))
         job.deliveries += 1
-        self._start_timer(job, "redeliver", delay_s)
+        job.timer = self._host.after(delay_s, self._me, m.AnswerAgain(position=job.position))
 
     def _deliver_again(self, position: int) -> None:
         job = self._at.get(position)
@@ -218,13 +192,7 @@ class SummarizerActor(FollowerActor):
             saying(bound, lambda: logger.info("answer_redelivered", deliveries=job.deliveries))
             self._deliver(job, job.answer)
 
-    def _tell(self, stream: str, answer: m.DeliverAnswer) -> None:
-        key = ThreadKey.of_stream(stream)
+    def _tell(self, asked: Asked, answer: m.DeliverAnswer) -> None:
+        key = ThreadKey.of_stream(asked.stream)
         if key is not None:
-            self._services.deliver(key, answer)
-
-    def _start_timer(self, job: _Job, timer: Literal["deadline", "redeliver"], delay_s: float) -> None:
-        if job.timer is not None:
-            job.timer.cancel()
-        message = m.FoldTimerOver(position=job.position, timer=timer)
-        job.timer = self._host.after(delay_s, self._me, message)
+            self._services.deliver(key, msgspec.structs.replace(answer, bound=self._bound_of(asked)))

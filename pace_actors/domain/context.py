@@ -11,6 +11,8 @@ import msgspec
 
 from pace_actors.domain.escaping import escape_block, one_line
 from pace_actors.domain.extracts import action_line, cut_at_sentence
+from pace_actors.domain.known import PREFERENCE, Fact, ranked_for
+from pace_actors.domain.moments import date_of
 from pace_actors.domain.state import ThreadState, WindowTurn
 from pace_actors.domain.text import word_end
 from pace_actors.domain.thread import as_if
@@ -22,6 +24,11 @@ CUT_MARK = " […]"
 OPEN_TAG = "<conversation_so_far>"
 CLOSE_TAG = "</conversation_so_far>"
 NOT_YET_SUMMARISED = "Not yet summarised:"
+LOCAL_CONTEXT = "LOCAL CONTEXT"
+USER_REQUEST = "USER REQUEST"
+LOCAL_CHARS_MAX = 900
+"""Of what is known and found again; it counts in the budget as well."""
+REF_FACTS_MAX = 32
 LEFT_OUT_RANGES_MAX = 16
 Message = dict[str, str]
 
@@ -58,12 +65,14 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """Turns shown word for word."""
     left_out: tuple[Covers, ...]
     """Turns that the budget kept out."""
+    facts: tuple[int, ...] = ()
+    """Facts shown, by name."""
     not_durable: tuple[int, ...] = ()
     """Turns shown whose append is still under way."""
     late: tuple[str, ...] = ()
     """Parts that did not answer in time and are missing."""
     chars: int = 0
-    """Characters that the thread added."""
+    """Characters that the thread and what is known added."""
 
     @property
     def ref(self) -> ContextRef:
@@ -73,6 +82,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
             stream_version=self.stream_version,
             now=self.now,
             hash=self.hash,
+            facts=self.facts[:REF_FACTS_MAX],
+            more_facts=len(self.facts[REF_FACTS_MAX:]),
             left_out=shown,
             more_left_out=sum(covers.last - covers.first + 1 for covers in more),
         )
@@ -82,12 +93,14 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What the planner sees. Immutable; same state, same `now`, same zone: same bytes.
 
     `system` is our part of the system text, `window` the turns as (user, assistant) pairs, `summary` the summary as it
-    is shown. `messages()` gives all of it in the order of a chat request.
+    is shown, `local` what is known about the user and goes before the current text. `messages()` gives all of it in the
+    order of a chat request.
     """
 
     system: str
     window: tuple[Pair, ...]
     summary: str
+    local: str
     user_text: str | None
     receipt: Receipt
 
@@ -99,7 +112,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             messages.append({"role": "user", "content": pair.user})
             messages.append({"role": "assistant", "content": pair.assistant})
         if self.user_text is not None:
-            messages.append({"role": "user", "content": self.user_text})
+            text = f"{self.local}\n\n{USER_REQUEST}\n{self.user_text}" if self.local else self.user_text
+            messages.append({"role": "user", "content": text})
         return messages
 
 
@@ -112,13 +126,21 @@ def assemble(
     user_text: str | None = None,
     identity: str = "",
     durable_version: int | None = None,
+    facts: Sequence[Fact] = (),
+    late: tuple[str, ...] = (),
 ) -> Context:
     """Make the context of a thread. `settings` that are not written yet count; `durable_version` names what is durable.
 
+    `facts` are those that may be shown; with a current text the fitting ones are. `late` names parts that are missing.
     Never raises for any state, and never splits a pair (T21).
     """
     shown = as_if(state, settings or state.settings, now)
     plan = _plan(shown)
+    no_facts: tuple[int, ...] = ()
+    used = len(plan.block) + sum(pair.chars for pair in plan.window)
+    local, told = "", no_facts
+    if user_text is not None and facts:
+        local, told = _local(facts, user_text, shown.settings.context_chars - used, date_of(now, shown.settings.zone))
     system = "\n\n".join(part for part in (identity, plan.block) if part)
     turns = {turn.turn: turn.live.at for turn in shown.window} | {turn.turn: turn.at for turn in shown.pending}
     window = tuple(pair.turn for pair in plan.window)
@@ -127,7 +149,9 @@ def assemble(
         thread=key,
         stream_version=state.version,
         now=now,
-        hash=_hash(plan.block, plan.window),
+        hash=_hash(plan.block, plan.window, local),
+        facts=told,
+        late=late,
         session=shown.session if shown.live else 0,
         covers=shown.covers if plan.summary else None,
         summary_version=shown.summary.version if shown.summary and plan.summary else None,
@@ -135,9 +159,11 @@ def assemble(
         window=window,
         left_out=plan.left_out,
         not_durable=tuple(turn for turn in (*plan.pending, *window) if turns[turn] > durable),
-        chars=len(plan.block) + sum(pair.chars for pair in plan.window),
+        chars=used + len(local),
     )
-    return Context(system=system, window=plan.window, summary=plan.summary, user_text=user_text, receipt=receipt)
+    return Context(
+        system=system, window=plan.window, summary=plan.summary, local=local, user_text=user_text, receipt=receipt
+    )
 
 
 def nothing_known(key: ThreadKey, now: Microseconds, user_text: str | None, identity: str, late: str) -> Context:
@@ -155,7 +181,7 @@ def nothing_known(key: ThreadKey, now: Microseconds, user_text: str | None, iden
         left_out=(),
         late=(late,),
     )
-    return Context(system=identity, window=(), summary="", user_text=user_text, receipt=receipt)
+    return Context(system=identity, window=(), summary="", local="", user_text=user_text, receipt=receipt)
 
 
 def pair_of(turn: WindowTurn, extract_chars: int) -> Pair:
@@ -178,6 +204,21 @@ def left_out_mark(ranges: Sequence[Covers]) -> str:
     """The one mark that names the turns which are not shown."""
     names = (str(r.first) if r.first == r.last else f"{r.first}–{r.last}" for r in ranges)
     return f"[left out for length: turns {', '.join(names)}]"
+
+
+def _local(facts: Sequence[Fact], user_text: str, room: int, today: str) -> tuple[str, tuple[int, ...]]:
+    """What is known, one line a fact; a line that does not fit is left out and the next is tried (T21)."""
+    lines = [f"{LOCAL_CONTEXT} (today is {today})"]
+    shown: list[int] = []
+    room = min(room - len(USER_REQUEST) - 3, LOCAL_CHARS_MAX) - len(lines[0])
+    for fact in ranked_for(facts, user_text):
+        kind = "preference" if PREFERENCE in fact.topics else "fact"
+        line = f"{len(lines)}. {kind}: {escape_block(one_line(str(fact)))}"
+        if len(line) + 1 <= room:
+            room -= len(line) + 1
+            lines.append(line)
+            shown.append(fact.id)
+    return ("\n".join(lines), tuple(shown)) if shown else ("", ())
 
 
 # --- the budget -------------------------------------------------------------------------------------------------------
@@ -287,9 +328,13 @@ def _merged(ranges: Sequence[Covers]) -> tuple[Covers, ...]:
     return tuple(merged)
 
 
-def _hash(block: str, window: Sequence[Pair]) -> str:
+def _hash(block: str, window: Sequence[Pair], local: str = "") -> str:
     digest = blake2b(digest_size=16)
-    for text in (block, *(part for pair in window for part in (pair.user, pair.assistant))):
+    for text in (
+        block,
+        *(part for pair in window for part in (pair.user, pair.assistant)),
+        *([local] if local else []),
+    ):
         raw = text.encode("utf-8", "surrogatepass")
         digest.update(len(raw).to_bytes(8, "big"))
         digest.update(raw)

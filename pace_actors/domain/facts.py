@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pace_actors.domain.facts_state import FactRow, FactsState, Saying, Tombstone
 from pace_actors.events import (
     CandidatesExtracted,
+    Decided,
     FactAdded,
     FactConfirmed,
     FactDecision,
@@ -31,6 +32,7 @@ from pace_actors.events import (
     FactSuperseded,
     FactsUsed,
     ForgetAsked,
+    Heard,
     TombstoneLifted,
 )
 from pace_actors.values import Candidate, FactRejectReason, LeftBy, Microseconds, Origin
@@ -39,7 +41,6 @@ CONFIDENCE_MIN: Final = 700
 CONFIDENCE_MAX: Final = 1000
 GAP_MAX: Final = 100
 """A newer fact whose confidence differs by up to so much replaces the one before it; another stands beside it (F4)."""
-ACTIVE_MAX: Final = 200
 TOMBSTONE: Final[Microseconds] = 30 * 24 * 3600 * 1_000_000
 SAYINGS_MAX: Final = 64
 """Of one fact, the latest; an older one could only matter if something came in between that is still older."""
@@ -82,17 +83,17 @@ def holding(rows: Iterable[FactRow]) -> tuple[Held, ...]:
     return tuple(held)
 
 
-def decide(state: FactsState, heard: FactInput, active_max: int = ACTIVE_MAX) -> tuple[FactDecision, ...]:
+def decide(state: FactsState, heard: FactInput) -> tuple[FactDecision, ...]:
     """The decisions that an input causes."""
     draft = _Draft(state, heard)
     _lapse(draft, heard.at)
     match heard:
         case CandidatesExtracted():
             for item, candidate in enumerate(heard.candidates):
-                _hear(draft, item, candidate, "extracted", heard.source, active_max)
+                _hear(draft, item, candidate, "extracted", heard.source, heard.active_max)
         case FactStated():
             _correct(draft, heard)
-            _hear(draft, 0, heard.candidate, heard.origin, 0, active_max)
+            _hear(draft, 0, heard.candidate, heard.origin, 0, heard.active_max)
         case ForgetAsked():
             _forget(draft, heard)
         case _:
@@ -100,7 +101,7 @@ def decide(state: FactsState, heard: FactInput, active_max: int = ACTIVE_MAX) ->
     return tuple(draft.decided)
 
 
-def evolve(state: FactsState, heard: FactInput, decided: Sequence[FactDecision]) -> FactsState:
+def evolve(state: FactsState, heard: Heard, decided: Sequence[Decided]) -> FactsState:
     """The state after a batch. The only place where state changes."""
     heard_at = state.version + 1
     after = _take_in(state, heard)
@@ -250,7 +251,7 @@ def _said(
 # --- evolving ---------------------------------------------------------------------------------------------------------
 
 
-def _take_in(state: FactsState, heard: FactInput) -> FactsState:
+def _take_in(state: FactsState, heard: Heard) -> FactsState:
     match heard:
         case FactsOpened():
             return replace(state, salt=heard.salt)
@@ -260,8 +261,10 @@ def _take_in(state: FactsState, heard: FactInput) -> FactsState:
             used = frozenset(heard.facts)
             rows = tuple(replace(row, used_at=heard.at) if row.fact in used else row for row in state.rows)
             return replace(state, rows=rows, used_noted_at=heard.at)
+        case CandidatesExtracted() | FactStated() | ForgetAsked() if state.tombstones:
+            return replace(state, tombstones=_standing(state, heard.at))
         case _:
-            return replace(state, tombstones=_standing(state, heard.at)) if state.tombstones else state
+            return state
 
 
 def _standing(state: FactsState, now: Microseconds) -> tuple[Tombstone, ...]:

@@ -7,20 +7,25 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from eventlog import StoredEvent
+from eventlog import EventLog, StoredEvent
+from pace_actors.domain import facts
+from pace_actors.domain.facts_state import FactsState
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.domain.thread import evolve
 from pace_actors.events import (
     REGISTRY,
-    Decision,
+    CandidatesExtracted,
+    Decided,
+    FactAdded,
+    FactStated,
+    FactSuperseded,
     Heard,
-    Input,
     SummaryRequested,
     TurnHeard,
     TurnRecorded,
     TurnWithdrawn,
 )
-from pace_actors.values import Covers
+from pace_actors.values import Covers, FactText, ThreadKey
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -30,8 +35,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     version: int
     """Stream version of the input."""
     position: int
-    heard: Input
-    decided: tuple[Decision, ...]
+    heard: Heard
+    decided: tuple[Decided, ...]
     erased: bool
 
     @property
@@ -81,6 +86,54 @@ def fold(state: ThreadState, stored: Iterable[StoredEvent]) -> ThreadState:
 def thread_from(stored: Iterable[StoredEvent]) -> ThreadState:
     """The state of a thread from all events of its stream."""
     return fold(EMPTY, stored)
+
+
+def facts_from(state: FactsState, stored: Iterable[StoredEvent]) -> FactsState:
+    """The state of a user's facts after more events of his stream."""
+    for batch in batches(stored):
+        state = facts.evolve(state, batch.heard, batch.decided)
+    return state
+
+
+class TurnAt(NamedTuple):
+    """A turn, found by its place in the log."""
+
+    key: ThreadKey
+    turn: int
+    position: int
+    """Of its `TurnHeard`."""
+    heard: TurnHeard
+    correlation: str
+
+
+def turn_at(log: EventLog, position: int) -> TurnAt | None:
+    """The turn whose `TurnHeard` stands at a position; None if there is none any more."""
+    event = log.event_at(position)
+    if event is None or event.type != "TurnHeard" or event.erased:
+        return None
+    batch = next(batches(log.read_all(position - 1, limit=event.count)), None)
+    key = ThreadKey.of_stream(event.stream)
+    recorded = next((d for d in batch.decided if isinstance(d, TurnRecorded)), None) if batch else None
+    if batch is None or key is None or recorded is None or not isinstance(batch.heard, TurnHeard):
+        return None
+    return TurnAt(key, recorded.turn, position, batch.heard, event.correlation)
+
+
+def said_of(log: EventLog, stream: str, fact: int) -> FactText | None:
+    """The words of a fact, found by its name in its user's stream; None if there is none of that name."""
+    event = next(iter(log.read(stream, fact - 1, limit=1)), None) if fact > 0 else None
+    if event is None or event.version != fact:
+        return None
+    first = event.position - event.place
+    batch = next(batches(log.read_all(first - 1, limit=event.count)), None)
+    if batch is None or not event.place:
+        return None
+    decision, heard = batch.decided[event.place - 1], batch.heard
+    if not isinstance(decision, FactAdded | FactSuperseded):
+        return None
+    if isinstance(heard, CandidatesExtracted):
+        return heard.candidates[decision.item].said
+    return heard.candidate.said if isinstance(heard, FactStated) else None
 
 
 class HeardTurn(NamedTuple):

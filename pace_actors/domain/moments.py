@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from pace_actors.values import Microseconds
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def date_of(at: Microseconds, zone: str) -> str:
+    """The day of a moment in a zone, as ISO 8601 writes it."""
+    return (_EPOCH + timedelta(microseconds=at)).astimezone(ZoneInfo(zone)).date().isoformat()
 
 
 def moment(at: Microseconds | datetime, zone: str = "UTC") -> Microseconds:

@@ -96,6 +96,12 @@ def prepare_turn(
     )
 
 
+def redacted_detail(detail: str, policy: RedactionPolicy) -> tuple[str, tuple[Masked, ...]]:
+    """What a failure said, on one line of at most 200 characters."""
+    (line,), masked = redact([line_of(repair(detail[:4000])[0], DETAIL_CHARS_MAX)], policy)
+    return line, masked
+
+
 def content_digest(heard: TurnHeard) -> bytes:
     """16 bytes, equal for equal content (T2): redacted texts, actions, channel, and `at` only if it was given."""
     actions = [[action.name, action.arguments, action.outcome] for action in heard.actions]

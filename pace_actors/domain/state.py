@@ -109,13 +109,13 @@ EMPTY = ThreadState()
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
-def state_digest(state: ThreadState) -> bytes:
+def state_digest(state: msgspec.Struct) -> bytes:
     """16 bytes that are equal for equal states, on every machine and Python version."""
     return blake2b(_encoder.encode(state), digest_size=16).digest()
 
 
 def world_hash(digests: Mapping[str, bytes]) -> str:
-    """32 hex digits over the digests of all threads, by the names of their streams."""
+    """32 hex digits over the digests of all threads and users, by the names of their streams."""
     total = blake2b(digest_size=16)
     for stream in sorted(digests):
         name = stream.encode()

@@ -16,8 +16,10 @@ from pace_actors.domain.summary import refuse_or_accept
 from pace_actors.events import (
     AnswerArrived,
     ClockRead,
+    Decided,
     Decision,
     EraseThreadAsked,
+    Heard,
     Input,
     ResetAsked,
     SessionEnded,
@@ -67,7 +69,7 @@ def decide(state: ThreadState, heard: Input) -> tuple[Decision, ...]:
     return tuple(draft.decided)
 
 
-def evolve(state: ThreadState, heard: Input, decided: Sequence[Decision]) -> ThreadState:
+def evolve(state: ThreadState, heard: Heard, decided: Sequence[Decided]) -> ThreadState:
     """The state after a batch. The only place where state changes."""
     heard_at = state.version + 1
     after = _take_in(state, heard)
@@ -281,7 +283,7 @@ def _erase(draft: _Draft) -> None:
 # --- evolving ---------------------------------------------------------------------------------------------------------
 
 
-def _take_in(state: ThreadState, heard: Input) -> ThreadState:
+def _take_in(state: ThreadState, heard: Heard) -> ThreadState:
     if type(heard) is SettingsChanged:
         return replace(state, settings=heard.settings, settings_at=state.version + 1)
     return state
@@ -413,7 +415,7 @@ def _erased(state: ThreadState, heard: Input, heard_at: int, erased: ThreadErase
     )
 
 
-RULES: Final[dict[type[Decision], Callable[[ThreadState, Any, int, Any], ThreadState]]] = {
+RULES: Final[dict[type[Decided], Callable[[ThreadState, Any, int, Any], ThreadState]]] = {
     TurnRecorded: _with_turn,
     TurnsDisplaced: _displaced,
     SummaryRequested: _requested,

@@ -1,4 +1,4 @@
-"""The replay fold: all threads of a log, rebuilt from nothing but its events."""
+"""The replay fold: all threads and facts of a log, rebuilt from nothing but its events."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 import msgspec
 
 from eventlog import EventLog
+from pace_actors.domain.facts import evolve as evolve_facts
+from pace_actors.domain.facts_state import NOBODY, FactsState
 from pace_actors.domain.fold import batches
 from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants, holds_together, state_digest, world_hash
 from pace_actors.domain.thread import evolve
@@ -36,7 +38,9 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """Position up to which the log was read."""
     batches: int
     states: dict[str, ThreadState]
-    """By name of the stream, in the order of their first event."""
+    """Threads by name of the stream, in the order of their first event."""
+    facts: dict[str, FactsState]
+    """The same for users."""
     hash: str
     """32 hex digits; equal to `Pace.state_hash()` at the same head."""
     broken: tuple[Broken, ...] = ()
@@ -50,10 +54,14 @@ def replay(log: EventLog, *, on_progress: Progress | None = None) -> Replayed:
     """
     head = log.head()
     states: dict[str, ThreadState] = {}
+    facts: dict[str, FactsState] = {}
     broken: list[Broken] = []
     broken_count = count = 0
-    for batch in batches(log.read_all(limit=head), THREAD_PREFIX) if head else ():  # positions are gapless
+    for batch in batches(log.read_all(limit=head)) if head else ():  # positions are gapless
         stream = batch.stream
+        if not stream.startswith(THREAD_PREFIX):
+            facts[stream] = evolve_facts(facts.get(stream, NOBODY), batch.heard, batch.decided)
+            continue
         state = states[stream] = evolve(states.get(stream, EMPTY), batch.heard, batch.decided)
         count += 1
         if not holds_together(state):
@@ -68,7 +76,8 @@ def replay(log: EventLog, *, on_progress: Progress | None = None) -> Replayed:
         head=head,
         batches=count,
         states=states,
-        hash=world_hash({stream: state_digest(state) for stream, state in states.items()}),
+        facts=facts,
+        hash=world_hash({stream: state_digest(state) for stream, state in (states | facts).items()}),
         broken=tuple(broken),
         broken_count=broken_count,
     )

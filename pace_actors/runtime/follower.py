@@ -14,35 +14,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from eventlog import EventLog, StoredEvent
 from eventlog.follow import STARTS_MAX, Follower, Parked
 from pace_actors import messages as m
+from pace_actors.runtime.logs import saying
 from pace_actors.runtime.port import Address, Host, Reply
+from pace_actors.runtime.work import Ask, Missing, Work
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
 READ_EVENTS = 256
+REDELIVER_S_MAX = 300.0
 READ_AHEAD_MAX = 10_000
 """Unfinished positions above which a follower reads no further."""
-
-
-class Work:
-    """Events of one key that are worked at together."""
-
-    __slots__ = ("durable", "events", "handed", "holds_slot", "key", "positions")
-
-    def __init__(self, key: str, positions: Sequence[int], events: Sequence[StoredEvent]) -> None:
-        self.key = key
-        self.positions = positions
-        self.events = events
-        self.holds_slot = True
-        self.durable = False
-        """Whether its start has to be, and is, written down."""
-        self.handed = False
-        """Whether the leaf has it."""
 
 
 class FollowerActor(ABC):
@@ -55,7 +42,7 @@ class FollowerActor(ABC):
     name: ClassVar[str]
     types: ClassVar[frozenset[str]]
     parallel: ClassVar[int] = 1
-    together: ClassVar[int] = 1
+    together: int = 1
     read_ahead: ClassVar[int | None] = READ_AHEAD_MAX
     """None: reads to the head whatever waits, because what ends its work is read there."""
 
@@ -86,15 +73,37 @@ class FollowerActor(ABC):
         """
         self.finish(*work.positions)
 
+    def ended(self, work: Work, result: Any) -> None:  # noqa: ARG002 - leaves need it
+        """What came of its slow part (`run`)."""
+        self.finish(*work.positions)
+
+    def ended_late(self, result: Any) -> None:  # noqa: B027 - leaves may not care
+        """The same, when it was given up or finished meanwhile."""
+
+    def ran_out(self, work: Work) -> None:
+        """Its slow part did not keep its deadline, and is given up."""
+        self.finish(*work.positions)
+
     def take_message(self, message: m.Message, reply: Reply | None) -> None:  # noqa: ARG002 - leaves need it
         """A message that only the leaf understands. Its `position`, if it has one, names the work that it is about."""
         raise TypeError(f"the {self.name} does not understand {type(message).__name__}")
 
     @abstractmethod
     def forget(self) -> None:
-        """The actor is built again, or stops: give up what runs. What is open is found again in the log."""
+        """The actor is built again, or stops. What is open is found again in the log."""
 
     # --- what a leaf calls --------------------------------------------------------------------------------------------
+
+    def run(self, work: Work, job: Callable[[], Any], patience_s: float, bound: m.Bound = ()) -> None:
+        """Have a worker do the slow part, which must not raise. Its time counts from when a worker takes it up."""
+        position, me = work.positions[0], self._me
+
+        def on_worker() -> m.Message:
+            me.tell(m.WorkBegan(position=position))
+            return m.WorkEnded(position=position, result=job(), bound=bound)
+
+        work.patience_s = patience_s
+        work.give_up = self._host.work(lambda: saying(bound, on_worker), me)
 
     def finish(self, *positions: int) -> None:
         """These are done, whether they were begun or not."""
@@ -103,12 +112,22 @@ class FollowerActor(ABC):
             work = self._begun.pop(position, None)
             if work is not None and not any(other in self._unfinished for other in work.positions):
                 self._follower.end(work.positions)
+                work.let_go()
                 self.give_way(work)
                 self._busy.discard(work.key)
                 if self._waiting.get(work.key):
                     self._ready.append(work.key)
                 elif work.key in self._released:
                     self._follower.release(self._released.pop(work.key))
+
+    def deliver(self, work: Work, asks: Sequence[Ask]) -> None:
+        """Tell others what came of it, again until all have answered, then finish. Who is told does it once."""
+        self.give_way(work)
+        work.asks = asks
+        if asks:
+            self._tell_others(work)
+        else:
+            self.finish(*work.positions)
 
     def give_way(self, work: Work) -> None:
         """Only somebody else's decision is waited for: other keys may be begun meanwhile."""
@@ -121,6 +140,7 @@ class FollowerActor(ABC):
     def start(self, me: Address) -> None:
         """Read to where reading may go before anything is begun."""
         self._me = me
+        self._let_go()
         self.forget()
         self._follower = Follower(self._log, self.name, self.types)
         self._begun = {}
@@ -160,6 +180,7 @@ class FollowerActor(ABC):
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
+        self._let_go()
         self.forget()
         if self._begun:
             self._follower.end(list(self._begun))
@@ -170,8 +191,6 @@ class FollowerActor(ABC):
         match message:
             case m.LogGrew():
                 self._bell_rang = False
-            case m.StartWritten():
-                self._start_written(message.position)
             case m.ReleaseParked():
                 released = self._release(message.position)
                 if reply is not None:
@@ -183,10 +202,25 @@ class FollowerActor(ABC):
                 assert reply is not None
                 reply.give(self._view())
             case _:
-                self._handling = self._begun.get(getattr(message, "position", 0))
-                self.take_message(message, reply)
+                self._handling = work = self._begun.get(getattr(message, "position", 0))
+                self._about(work, message, reply)
                 self._handling = None
         self._go_on()
+
+    def _about(self, work: Work | None, message: m.Message, reply: Reply | None) -> None:
+        """Handle a message about a piece of work: what raises here counts against it."""
+        match message:
+            case m.StartWritten():
+                self._start_written(message.position)
+            case m.WorkBegan() | m.WorkEnded() | m.WorkRanOut():
+                self._worked(message, work)
+            case m.Delivered():
+                self._delivered(message)
+            case m.DeliverAgain():
+                if work is not None:
+                    self._tell_others(work)
+            case _:
+                self.take_message(message, reply)
 
     def _bell(self, _head: int) -> None:
         """On the committer's thread: one message is enough until it was handled."""
@@ -294,6 +328,46 @@ class FollowerActor(ABC):
         self._handling = work
         self.begin(work)
         self._handling = None
+
+    # --- slow parts ---------------------------------------------------------------------------------------------------
+
+    def _worked(self, message: m.WorkBegan | m.WorkEnded | m.WorkRanOut, work: Work | None) -> None:
+        if work is None or work.give_up is None:
+            if isinstance(message, m.WorkEnded):
+                self.ended_late(message.result)
+        elif isinstance(message, m.WorkBegan):
+            work.timer = self._host.after(work.patience_s, self._me, m.WorkRanOut(position=message.position))
+        elif isinstance(message, m.WorkEnded):
+            work.give_up = None
+            work.let_go()
+            self.ended(work, message.result)
+        else:
+            work.let_go()
+            self.ran_out(work)
+
+    # --- telling others -----------------------------------------------------------------------------------------------
+
+    def _tell_others(self, work: Work) -> None:
+        position, me = work.positions[0], self._me
+        work.deliveries += 1
+        missing = Missing(len(work.asks), lambda error: me.tell(m.Delivered(position=position, error=error)))
+        for ask in work.asks:
+            ask().then(missing.answered)
+
+    def _let_go(self) -> None:
+        for work in self._begun.values():
+            work.let_go()
+
+    def _delivered(self, message: m.Delivered) -> None:
+        work = self._begun.get(message.position)
+        if work is None:
+            return
+        if not message.error:
+            self.finish(*work.positions)
+            return
+        delay_s = min(REDELIVER_S_MAX, float(2 ** (work.deliveries - 1)))
+        self._follower_logger.info("delivery_failed", error=message.error, deliveries=work.deliveries, again_s=delay_s)
+        work.timer = self._host.after(delay_s, self._me, m.DeliverAgain(position=message.position))
 
     # --- what is parked -----------------------------------------------------------------------------------------------
 

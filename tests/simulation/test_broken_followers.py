@@ -22,7 +22,7 @@ from tests.support.break_lines import Breaker, Lines, every, play_lines
 from tests.support.world import NEVER_S, World
 
 FILES = ("summarizer_actor.py", "runtime/follower.py", "eventlog/follow.py")
-ON_WORKERS = frozenset({"fold", "work"})
+ON_WORKERS = frozenset({"fold", "work", "on_worker"})
 """Run on a worker by the real hosts, and at once by the simulated one: not the actor's lines."""
 Trigger = Callable[[World], list[Promise]]
 
@@ -64,19 +64,22 @@ def _answers_again(world: World) -> list[Promise]:
 KINDS: dict[str, Trigger] = {
     "LogGrew": _records,
     "StartWritten": _records,
-    "FoldBegan": _records,
-    "FoldEnded": _waits(6),
-    "FoldTimerOver deadline": _waits(70),
-    "FoldTimerOver redeliver": _answers_again,
+    "WorkBegan": _records,
+    "WorkEnded": _waits(6),
+    "WorkRanOut": _waits(70),
+    "AnswerAgain": _answers_again,
     "WaitIdle": _asks(m.WaitIdle(position=1)),
     "ViewFollower": _asks(m.ViewFollower()),
     "ReleaseParked": _asks(m.ReleaseParked(position=1)),
 }
 
 
+TELLING = frozenset({"Delivered", "DeliverAgain"})
+"""Of followers that ask others, which the summariser does not."""
+
+
 def is_chosen(case: str, message: m.Message) -> bool:
-    name, *timer = case.split()
-    return type(message).__name__ == name and (not timer or [getattr(message, "timer", "")] == timer)
+    return type(message).__name__ == case
 
 
 def break_it(case: str, line: int) -> bool:
@@ -84,10 +87,10 @@ def break_it(case: str, line: int) -> bool:
     lines = Lines()
 
     def script(task: FoldTask, number: int) -> Outcome:
-        hangs = NEVER_S if "deadline" in case else 5.0
+        hangs = NEVER_S if case == "WorkRanOut" else 5.0
         return Later(hangs if number == 1 else 0.5, join_script(task, number))
 
-    world = World(script, window=1, resume="always", logger=lines.logger, keeps_deadline="deadline" not in case)
+    world = World(script, window=1, resume="always", logger=lines.logger, keeps_deadline=case != "WorkRanOut")
     with pytest.MonkeyPatch.context() as patch:
         breaker = Breaker(patch, SummarizerActor, "receive", FILES, leave_out=ON_WORKERS)
         if case == "StartWritten":  # the first start after an open is written down
@@ -104,7 +107,7 @@ def break_it(case: str, line: int) -> bool:
         return False
     assert [promise.is_kept for promise in promises] == [True] * len(promises), f"an ask has no end: {where}"
     failed = [(line["actor"], line["message"]) for line in lines.named("actor_failed")]
-    assert failed[0] == ("summariser", case.split(maxsplit=1)[0]), where
+    assert failed[0] == ("summariser", case), where
     assert set(failed[1:]) <= {("summariser", "Rebuild")}, where  # behind a checkpoint that it does not know it has set
     assert world.host.restarts == len(failed) <= 2, where
     for thread in ("kitchen", "other"):
@@ -130,8 +133,10 @@ def check_idle(world: World, where: str) -> None:
 
 def test_the_kinds_are_all_that_the_summariser_understands() -> None:
     """What the base and the leaf name, read from their source."""
-    source = inspect.getsource(FollowerActor.receive) + inspect.getsource(SummarizerActor.take_message)
-    assert {case.split()[0] for case in KINDS} == set(re.findall(r"case m\.(\w+)\(", source))
+    methods = (FollowerActor.receive, FollowerActor._about, SummarizerActor.take_message)
+    source = "".join(inspect.getsource(method) for method in methods)
+    understood = set(re.findall(r"(?:case |\| |isinstance\(message, )m\.(\w+)", source))
+    assert set(KINDS) == understood - TELLING
 
 
 @every(list(KINDS))

@@ -37,7 +37,7 @@ class BusyHost(SimulatedHost):
 
 
 def busy() -> tuple[World, BusyHost]:
-    world = World(window=1)
+    world = World(window=1, learns=False)
     host = BusyHost()
     world.host = host
     world._begin()

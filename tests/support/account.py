@@ -17,8 +17,8 @@ from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants
 from pace_actors.domain.thread import accepted_text, evolve
 from pace_actors.events import (
     AnswerArrived,
-    Decision,
-    Input,
+    Decided,
+    Heard,
     SessionEnded,
     SettingsChanged,
     SummaryAccepted,
@@ -86,7 +86,7 @@ class Account:
             account = account.after(batch.heard, batch.decided)
         return account
 
-    def after(self, heard: Input, decided: Sequence[Decision]) -> Account:
+    def after(self, heard: Heard, decided: Sequence[Decided]) -> Account:
         """The account after one more batch. Raises `Broken` when a number is used twice or a summary lacks turns."""
         account = self
         if isinstance(heard, SettingsChanged):
@@ -95,7 +95,7 @@ class Account:
             account = account._with(heard, decision)
         return replace(account, version=self.version + 1 + len(decided))
 
-    def _with(self, heard: Input, decision: Decision) -> Account:
+    def _with(self, heard: Heard, decision: Decided) -> Account:
         match decision:
             case TurnRecorded():
                 assert isinstance(heard, TurnHeard)

@@ -18,7 +18,7 @@ FUNCTION_LINES_MAX = 70
 _BASE = frozenset({"errors", "values", "settings", "events", "messages"})
 _DOMAIN = _BASE | {"domain"}
 _WORK = _DOMAIN | {"models", "runtime", "recall", "mirror"}
-_FACE = _WORK | {"actors", "engine", "core", "thread", "pace", "async_pace"}
+_FACE = _WORK | {"actors", "engine", "core", "thread", "fact_verbs", "pace", "async_pace"}
 
 LAYERS: dict[str, frozenset[str]] = {
     "errors": frozenset(),
@@ -37,8 +37,9 @@ LAYERS: dict[str, frozenset[str]] = {
     "core": _WORK | {"actors", "engine"},
     "lease": _WORK | {"actors", "engine", "core"},
     "thread": _WORK | {"actors", "engine", "core", "lease"},
-    "pace": _WORK | {"actors", "engine", "core", "lease", "thread"},
-    "async_pace": _WORK | {"actors", "engine", "core", "lease", "thread", "pace"},
+    "fact_verbs": _WORK | {"core"},
+    "pace": _WORK | {"actors", "engine", "core", "lease", "thread", "fact_verbs"},
+    "async_pace": _WORK | {"actors", "engine", "core", "lease", "thread", "fact_verbs", "pace"},
     "replay": _DOMAIN,
     "importing": _FACE,
     "cli": _FACE | {"simulation", "replay", "importing"},

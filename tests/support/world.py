@@ -132,6 +132,7 @@ class World:
         awake_max: int = 64,
         snapshot_every: int = 64,
         sleep_after_s: float = 1800.0,
+        learns: bool = True,
         **settings: Any,
     ) -> None:
         self.settings_at_open = settings
@@ -139,6 +140,7 @@ class World:
         self._awake_max = awake_max
         self._snapshot_every = snapshot_every
         self._sleep_after_s = sleep_after_s
+        self._learns = learns
         self._logger = logger or cast("FilteringBoundLogger", structlog.wrap_logger(None, processors=[_drop]))
         self._random = None if seed is None else random.Random(seed)
         self._seed = seed
@@ -169,6 +171,7 @@ class World:
             awake_max=self._awake_max,
             snapshot_every=self._snapshot_every,
             sleep_after_s=self._sleep_after_s,
+            learns=self._learns,
             logger=self._logger,
         )
         log = cast("EventLog", WatchedLog(self.log, self))

@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 import eventlog
 from eventlog import MemoryLog, NewEvent, StoredEvent
 from pace_actors import messages as m
-from pace_actors.runtime.follower import FollowerActor, Work
+from pace_actors.runtime.follower import FollowerActor
 from pace_actors.runtime.logs import quiet_logger
 from pace_actors.runtime.port import Host
 from pace_actors.runtime.simulated import SimulatedHost
 from pace_actors.runtime.threaded import LocalAddress
+from pace_actors.runtime.work import Work
 
 PARK_S = 10.0
 """Longer than the back-off of an actor that fails three times."""
@@ -68,7 +69,7 @@ class Leaf(FollowerActor):
 class Together(Leaf):
     """Takes up to four events of a key at once."""
 
-    together: ClassVar[int] = 4
+    together: int = 4
 
 
 class Few(Leaf):

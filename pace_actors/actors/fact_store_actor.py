@@ -1,0 +1,301 @@
+"""FactStoreActor: what is known of one user. Candidates, statements, wishes to forget become inputs; rules decide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any, ClassVar, Final
+
+from eventlog import Appended, Snapshot
+from pace_actors import messages as m
+from pace_actors.actors.facts_log import FactsLog, delivery_key, note_key, outcome_of, statement_key
+from pace_actors.actors.services import Services
+from pace_actors.actors.stream_actor import StreamActor, done, give
+from pace_actors.domain.facts import TOMBSTONE, decide, evolve
+from pace_actors.domain.facts_state import FactsState
+from pace_actors.domain.prepare import redacted_detail
+from pace_actors.domain.prepare_facts import (
+    PREPARE_FACTS_VERSION,
+    SALT_BYTES,
+    extracted_value,
+    prepare_candidate,
+    prepare_note,
+)
+from pace_actors.domain.snapshots import FACTS
+from pace_actors.errors import StatementConflict
+from pace_actors.events import (
+    CandidatesExtracted,
+    FactDecision,
+    FactForgotten,
+    FactInput,
+    FactRejected,
+    FactsOpened,
+    FactStated,
+    FactsUsed,
+    ForgetAsked,
+)
+from pace_actors.runtime.port import Reply
+from pace_actors.values import MINUTE, Candidate, Microseconds, UserKey
+
+USES_EVERY: Final[Microseconds] = MINUTE
+"""How often it is written which facts contexts have shown."""
+USES_MAX: Final = 1000
+
+
+class FactStoreActor(StreamActor[FactsState]):
+    """The actor of one user's facts and notes."""
+
+    what: ClassVar[str] = "store of facts"
+
+    def __init__(self, key: UserKey, services: Services) -> None:
+        super().__init__(key.stream, services, services.logger.bind(user=key.user))
+        self._key = key
+        self._log = FactsLog(services.log, key.stream)
+        self._used: dict[int, None] = {}
+        """Facts that contexts have shown since that was last written. Lost with a crash: they only order evictions."""
+
+    # --- the stream ---------------------------------------------------------------------------------------------------
+
+    def _read_state(self) -> FactsState:
+        return self._log.state(self._logger)
+
+    def _evolve(self, state: FactsState, heard: FactInput, decided: Sequence[FactDecision]) -> FactsState:
+        return evolve(state, heard, decided)
+
+    def _snapshot(self, before: FactsState, after: FactsState) -> Snapshot | None:
+        return FACTS.of(after) if FACTS.due(before, after, self._services.snapshot_every) else None
+
+    def _fall_asleep(self) -> bool:
+        return self._services.sleep_facts(self._key, self._me)
+
+    def _note(self, message: m.Message, heard: FactInput, decided: Sequence[FactDecision]) -> None:
+        figures, correlation = self._metrics.facts, getattr(message, "correlation", "")
+        if isinstance(heard, CandidatesExtracted):
+            figures.extractions[f"{heard.extractor}: {heard.outcome}"] += 1
+            self._logger.debug(
+                "facts_extracted",
+                extractor=heard.extractor,
+                outcome=heard.outcome,
+                candidates=len(heard.candidates),
+                turn=heard.turn,
+                correlation=correlation,
+            )
+        for decision in decided:
+            name = type(decision).__name__
+            figures.decisions[f"{name}: {decision.reason}" if isinstance(decision, FactRejected) else name] += 1
+            self._logger.debug("fact_decided", decision=name, correlation=correlation)
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def _handle(self, message: m.Message, reply: Reply | None) -> None:
+        match message:
+            case m.ViewFacts():
+                give(reply, self._view())
+            case m.DeliverCandidates():
+                self._take_candidates(message, reply)
+            case m.StateFact():
+                self._state_fact(message, reply)
+            case m.ForgetFacts():
+                self._forget(message, reply)
+            case m.TakeNote():
+                self._take_note(message, reply)
+            case m.TimerOver(timer="sleep"):
+                self._sleep()
+            case m.TimerOver(timer="rest"):
+                self._rest()
+            case _:
+                raise TypeError(f"a {self.what} does not understand {type(message).__name__}")
+
+    def _view(self) -> m.FactsView:
+        return m.FactsView(key=self._key, state=self._ahead, durable_version=self._durable_version)
+
+    def _take_candidates(self, message: m.DeliverCandidates, reply: Reply | None) -> None:
+        key = delivery_key(message.source, message.number)
+        if self._is_known(f"turn {message.source}/{message.number}", b"", reply, lambda: self._first_delivery(key)):
+            return
+        now = self._host.now()
+        self._open(message, now)
+        candidates, echoed = self._candidates(message)
+        self._used |= dict.fromkeys(message.shown)
+        detail, masked = redacted_detail(message.detail, self._services.policy)
+        heard = CandidatesExtracted(
+            at=now,
+            source=message.source,
+            turn=message.turn,
+            extractor=message.extractor,
+            outcome="none" if message.outcome == "ok" and not candidates else message.outcome,
+            candidates=candidates,
+            malformed=message.malformed,
+            echoed=echoed,
+            active_max=self._services.facts_max,
+            detail=detail,
+            model=message.model,
+            latency_ms=message.latency_ms,
+            masked=masked,
+            prepared=PREPARE_FACTS_VERSION,
+        )
+        self._write_uses(message, now, len(candidates))
+        name = f"turn {message.source}/{message.number}"
+        self._append(message, heard, decide(self._ahead, heard), done, reply, key=key, turn_id=name)
+
+    def _candidates(self, message: m.DeliverCandidates) -> tuple[tuple[Candidate, ...], int]:
+        """Each triple once; without what only repeats what the turn's context had shown."""
+        shown = {row.triple for row in self._ahead.rows if row.fact in message.shown} if message.may_echo else set()
+        found: dict[bytes, Candidate] = {}
+        secrets: list[Candidate] = []
+        echoed = 0
+        for item in message.items:
+            candidate = self._prepared(item, message.learned_at)
+            if candidate.secret:
+                secrets.append(candidate)
+            elif candidate.triple in shown:
+                echoed += 1
+            elif candidate.triple not in found or candidate.confidence_milli > found[candidate.triple].confidence_milli:
+                found[candidate.triple] = candidate
+        return (*found.values(), *secrets), echoed
+
+    def _prepared(self, item: m.Item, learned_at: Microseconds) -> Candidate:
+        return prepare_candidate(
+            subject=item.subject,
+            predicate=item.predicate,
+            value=extracted_value(item.value),
+            confidence_milli=item.confidence_milli,
+            topics=item.topics,
+            learned_at=learned_at,
+            salt=self._ahead.salt,
+            multi_valued=self._services.multi_valued,
+        )
+
+    def _first_delivery(self, key: bytes) -> m.Done | None:
+        return m.Done(changed=False, stream_version=self._ahead.version) if self._log.has(key) else None
+
+    def _state_fact(self, message: m.StateFact, reply: Reply | None) -> None:
+        key = statement_key(message.statement_id) if message.statement_id else None
+        digest = _digest(message)
+        if key is not None and self._is_known(
+            message.statement_id, digest, reply, lambda: self._log.first_statement(message.statement_id, digest)
+        ):
+            return
+        self._open(message, message.at)
+        heard = FactStated(
+            at=message.at,
+            candidate=prepare_candidate(
+                subject=message.subject,
+                predicate=message.predicate,
+                value=message.value,
+                confidence_milli=message.confidence_milli,
+                topics=message.topics,
+                learned_at=message.learned_at or message.at,
+                valid_from=message.valid_from,
+                expires_at=message.expires_at,
+                salt=self._ahead.salt,
+                multi_valued=self._services.multi_valued,
+            ),
+            origin=message.origin,
+            corrects=message.corrects,
+            active_max=self._services.facts_max,
+            prepared=PREPARE_FACTS_VERSION,
+        )
+        self._write_uses(message, message.at, 1)
+        decided = decide(self._ahead, heard)
+        version = self._ahead.version + 1
+        outcome = outcome_of(decided, version, 0)
+
+        def answer(appended: Appended) -> m.Stated:
+            last = appended.first_position + appended.count - 1
+            return m.Stated(fact=outcome.fact, outcome=outcome.outcome, reason=outcome.reason, position=last)
+
+        self._append(message, heard, decided, answer, reply, key=key, turn_id=message.statement_id, digest=digest)
+
+    def _forget(self, message: m.ForgetFacts, reply: Reply | None) -> None:
+        if not message.everything and not any(self._ahead.row(fact) for fact in message.facts):
+            give(reply, m.Forgotten(facts=(), sources=()))
+            return
+        self._open(message, message.at)
+        heard = ForgetAsked(
+            at=message.at,
+            facts=message.facts,
+            everything=message.everything,
+            fence=self._log.head() if message.everything else 0,
+            until=message.at + TOMBSTONE,
+            keep_turns=message.keep_turns,
+        )
+        decided = decide(self._ahead, heard)
+        gone = [decision for decision in decided if isinstance(decision, FactForgotten)]
+        facts = tuple(decision.fact for decision in gone)
+        sources = tuple(sorted({source for decision in gone for source in decision.sources}))
+
+        def answer(appended: Appended) -> m.Forgotten:
+            return m.Forgotten(facts=facts, sources=sources, position=appended.first_position + appended.count - 1)
+
+        self._append(message, heard, decided, answer, reply)
+
+    def _take_note(self, message: m.TakeNote, reply: Reply | None) -> None:
+        heard = prepare_note(message.text, topics=message.topics, at=message.at, policy=self._services.policy)
+        key = note_key(message.note_id) if message.note_id else None
+        digest = _digest(message)
+        if key is not None and self._is_known(
+            message.note_id, digest, reply, lambda: self._log.first_note(message.note_id, digest)
+        ):
+            return
+        self._open(message, message.at)
+        note = self._ahead.version + 1
+
+        def answer(appended: Appended) -> m.NoteKept:
+            return m.NoteKept(note=note, position=appended.first_position)
+
+        decided = decide(self._ahead, heard)
+        self._append(message, heard, decided, answer, reply, key=key, turn_id=message.note_id, digest=digest)
+
+    # --- what goes before an append -----------------------------------------------------------------------------------
+
+    def _is_known(self, name: str, digest: bytes, reply: Reply | None, first: Callable[[], Any]) -> bool:
+        """Whether this was appended before, or is on its way: then its first outcome is the answer."""
+        under_way = self._appends.find(name)
+        if under_way is not None:
+            if under_way.digest != digest:
+                raise StatementConflict(f"{name!r} was used before for something else", statement_id=name)
+            if reply is not None:
+                under_way.replies.append(reply)
+            return True
+        outcome = first()
+        if outcome is not None:
+            give(reply, outcome)
+        return outcome is not None
+
+    def _open(self, message: m.Message, at: Microseconds) -> None:
+        """The first event of a user's stream is its salt."""
+        if not self._ahead.version:
+            salt = blake2b(self._host.new_id(), digest_size=SALT_BYTES).digest()
+            self._append(message, FactsOpened(at=at, salt=salt), (), done, None)
+
+    def _write_uses(self, message: m.Message, at: Microseconds, coming: int) -> None:
+        """At most once a minute, and always before one may have to go because it was not used."""
+        used = tuple(fact for fact in self._used if self._ahead.row(fact) is not None)
+        crowded = len(self._ahead.active) + coming > self._services.facts_max
+        if used and (crowded or len(used) > USES_MAX or at - self._ahead.used_noted_at >= USES_EVERY):
+            heard = FactsUsed(at=at, facts=used)
+            self._append(message, heard, decide(self._ahead, heard), done, None)
+            self._used.clear()
+
+
+def _digest(message: m.StateFact | m.TakeNote) -> bytes:
+    """16 bytes, equal for equal content, whenever it was said."""
+    if isinstance(message, m.TakeNote):
+        content: list[Any] = [message.text, list(message.topics)]
+    else:
+        content = [
+            message.subject,
+            message.predicate,
+            message.value,
+            message.confidence_milli,
+            list(message.topics),
+            message.valid_from,
+            message.expires_at,
+            message.learned_at,
+            message.origin,
+            message.corrects,
+        ]
+    canonical = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode()
+    return blake2b(canonical, digest_size=16, person=b"pace fact 1").digest()

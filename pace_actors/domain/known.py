@@ -1,0 +1,236 @@
+"""What is known of a user, as he sees it: facts that hold, their history, what a query means, what a context shows."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from pace_actors.domain.facts import evolve
+from pace_actors.domain.facts_state import NOBODY, FactRow, FactsState
+from pace_actors.domain.fold import Batch
+from pace_actors.domain.prepare_facts import normal
+from pace_actors.events import (
+    CandidatesExtracted,
+    FactAdded,
+    FactEvicted,
+    FactForgotten,
+    FactLapsed,
+    FactReplaced,
+    FactRestored,
+    FactStated,
+    FactSuperseded,
+)
+from pace_actors.values import FactText, Microseconds, Origin
+
+PREFERENCE: Final = "#preference"
+_WORD = re.compile(r"\w+")
+_STOP_WORDS: Final = (
+    "a an and are as at be but by can did do does for from had has have he her him his how i if in is it its me my no"
+    " not of on or our she so that the their them then they this to us user users user's was we were what when where"
+    " which who why will with you your about all any every everything fact facts forget know known me please remember"
+    " s t"
+)
+_NO_WORDS: Final = frozenset(_STOP_WORDS.split())
+"""Words that mean nothing in a query, and what a user says to us around it."""
+
+Left = Literal["", "newer", "stated", "corrected", "evicted", "lapsed"]
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing known of a user."""
+
+    id: int
+    """Its name among the user's: the stream version of the event that took it in."""
+    user: str
+    subject: str
+    predicate: str
+    value: str
+    confidence_milli: int
+    """0 to 1000."""
+    topics: tuple[str, ...]
+    """Hashtags."""
+    learned_at: Microseconds
+    valid_from: Microseconds
+    """0: not said."""
+    expires_at: Microseconds
+    """0: never."""
+    origin: Origin
+    sensitive: bool
+    sources: tuple[int, ...]
+    """Positions in the log of the turns that it comes from."""
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.predicate} {self.value}"
+
+
+class PastFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact and a time in which it held."""
+
+    fact: Fact
+    since: Microseconds
+    until: Microseconds
+    """0: it holds now."""
+    left_by: Left = ""
+
+
+def fact_of(user: str, row: FactRow) -> Fact:
+    """A row as its user sees it."""
+    return Fact(
+        id=row.fact,
+        user=user,
+        subject=row.said.subject,
+        predicate=row.said.predicate,
+        value=row.said.value,
+        confidence_milli=row.confidence,
+        topics=row.said.topics,
+        learned_at=row.learned_at,
+        valid_from=row.valid_from,
+        expires_at=row.expires_at,
+        origin=row.origin,
+        sensitive=row.sensitive,
+        sources=row.sources,
+    )
+
+
+def facts_of(user: str, state: FactsState, now: Microseconds, *, include_sensitive: bool = False) -> tuple[Fact, ...]:
+    """The facts that hold, newest first. What has expired is left out before its lapse is written (F8)."""
+    rows = [row for row in state.active if include_sensitive or not row.sensitive]
+    rows = [row for row in rows if not row.expires_at or now < row.expires_at]
+    return tuple(fact_of(user, row) for row in sorted(rows, key=lambda row: (-row.learned_at, -row.fact)))
+
+
+def words_of(query: str) -> frozenset[str]:
+    """The words of a query that mean something."""
+    return frozenset(_words(query)) - _NO_WORDS
+
+
+def matching(facts: Iterable[Fact], query: str) -> tuple[Fact, ...]:
+    """The facts that have every meaning word of a query; none for a query without any."""
+    wanted = words_of(query)
+    return tuple(fact for fact in facts if wanted and wanted <= _words_of_fact(fact)) if wanted else ()
+
+
+def ranked_for(facts: Sequence[Fact], user_text: str) -> tuple[Fact, ...]:
+    """In the order in which a context shows them: shared words first, then preferences, then the newest."""
+    wanted = words_of(user_text)
+
+    def rank(fact: Fact) -> tuple[int, bool, int, int]:
+        shared = len(wanted & _words_of_fact(fact)) if wanted else 0
+        return -shared, PREFERENCE not in fact.topics, -fact.learned_at, -fact.id
+
+    return tuple(sorted(facts, key=rank))
+
+
+def as_of(stored: Iterable[Batch], at: Microseconds) -> FactsState:
+    """What was known at a moment: by what had been decided then."""
+    state = NOBODY
+    for batch in stored:
+        if batch.heard.at > at:
+            break
+        state = evolve(state, batch.heard, batch.decided)
+    return state
+
+
+def forgotten_in(stored: Iterable[Batch]) -> frozenset[int]:
+    """The facts that a user has had forgotten: they are in no view of any time."""
+    return frozenset(d.fact for batch in stored for d in batch.decided if isinstance(d, FactForgotten))
+
+
+def history_of(user: str, stored: Sequence[Batch]) -> tuple[PastFact, ...]:
+    """Every fact that held at some time, with when and how it left; oldest first. Forgotten ones are in no history."""
+    history = _History(user)
+    for batch in stored:
+        history.take(batch)
+    gone = forgotten_in(stored)
+    return tuple(sorted((p for p in history.all() if p.fact.id not in gone), key=lambda p: (p.since, p.fact.id)))
+
+
+class _History:
+    """The times in which facts held, batch by batch."""
+
+    def __init__(self, user: str) -> None:
+        self._user = user
+        self._state = NOBODY
+        self._said: dict[int, Fact] = {}
+        self._since: dict[int, Microseconds] = {}
+        self._past: list[PastFact] = []
+
+    def take(self, batch: Batch) -> None:
+        """One more batch."""
+        before, self._state = self._state, evolve(self._state, batch.heard, batch.decided)
+        for place, decision in enumerate(batch.decided, 1):
+            match decision:
+                case FactAdded() | FactSuperseded(fact=0):
+                    self._begins(batch, batch.version + place, decision)
+                case FactRestored(fact=fact):
+                    self._since[fact] = batch.heard.at
+                case FactReplaced() | FactEvicted() | FactLapsed():
+                    self._ends(before, decision, batch.heard.at)
+                case _:
+                    continue
+
+    def all(self) -> list[PastFact]:
+        """What held, and what holds now."""
+        now = [
+            PastFact(fact=self._fact(self._state, fact), since=since, until=0) for fact, since in self._since.items()
+        ]
+        return self._past + now
+
+    def _begins(self, batch: Batch, fact: int, decision: FactAdded | FactSuperseded) -> None:
+        self._said[fact] = _fact_in(self._user, batch, decision.item, fact)
+        if isinstance(decision, FactAdded):
+            self._since[fact] = batch.heard.at
+
+    def _ends(self, before: FactsState, decision: FactReplaced | FactEvicted | FactLapsed, at: Microseconds) -> None:
+        since = self._since.pop(decision.fact, None)
+        if since is not None:
+            by = LEFT[type(decision)] or (decision.by if isinstance(decision, FactReplaced) else "")
+            self._past.append(PastFact(fact=self._fact(before, decision.fact), since=since, until=at, left_by=by))
+
+    def _fact(self, state: FactsState, fact: int) -> Fact:
+        row = state.row(fact)
+        return self._said[fact] if row is None else fact_of(self._user, row)
+
+
+LEFT: Final[dict[type, Left]] = {FactReplaced: "", FactEvicted: "evicted", FactLapsed: "lapsed"}
+"""How a fact left, by the event; where the event says it itself, nothing."""
+
+
+def _fact_in(user: str, batch: Batch, item: int, fact: int) -> Fact:
+    """A fact that came and went within one batch, from its candidate."""
+    heard = batch.heard
+    origin: Origin = "extracted"
+    sources: tuple[int, ...] = ()
+    if isinstance(heard, CandidatesExtracted):
+        candidate, sources = heard.candidates[item], (heard.source,)
+    else:
+        assert isinstance(heard, FactStated)
+        candidate, origin = heard.candidate, heard.origin
+    text: FactText = candidate.said
+    return Fact(
+        id=fact,
+        user=user,
+        subject=text.subject,
+        predicate=text.predicate,
+        value=text.value,
+        confidence_milli=candidate.confidence_milli,
+        topics=text.topics,
+        learned_at=candidate.learned_at,
+        valid_from=candidate.valid_from,
+        expires_at=candidate.expires_at,
+        origin=origin,
+        sensitive=candidate.sensitive,
+        sources=sources,
+    )
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFC", normal(text)))
+
+
+def _words_of_fact(fact: Fact) -> frozenset[str]:
+    return frozenset(_words(f"{fact.subject} {fact.predicate} {fact.value} {' '.join(fact.topics)}"))
