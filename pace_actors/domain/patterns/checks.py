@@ -25,49 +25,38 @@ STOPS: dict[Check, re.Pattern[str]] = {
 _PLACE_WORDS_MAX = 8
 _PLACE_NOT = re.compile(
     r"(?:fear|hope|denial|peace|poverty|harmony|the (?:moment|present|past|future|now|same|middle|age|era"
-    r"|\w+ century)|this|that|these|a world"
-    r"|an? (?:time|society|world|era|bubble|dream|way|simulation|different|place|similar|bad|good|great)|your|his"
-    r"|her|their"
-    r"|our|its?|my (?:head|own|mind|car)|here|there|where|what|which|everywhere|anywhere|abroad|home|work|school"
-    r"|scratch"
-    r"|experience|both|different|one\b|another|the (?:store|gym|office|hospital|doctor|start|beginning|app|website"
-    r"|point)"
-    r"|you\b|it\b|\d|all\b|class|vacation|now\b|to\b|any|some|from|other|someone|people|sin\b|luxury)",
+    r"|\w+ century)|this|that|these|a world|an? (?:time|society|world|era|bubble|dream|way|simulation|different|place"
+    r"|similar|bad|good|great)|your|his|her|their|our|its?|my (?:head|own|mind|car)|here|there|where|what|which"
+    r"|everywhere|anywhere|abroad|home|work|school|scratch|experience|both|different|one\b|another|the (?:store|gym"
+    r"|office|hospital|doctor|start|beginning|app|website|point)|you\b|it\b|\d|all\b|class|vacation|now\b|to\b|any"
+    r"|some|from|other|someone|people|sin\b|luxury)",
     re.IGNORECASE,
 )
 _EMPLOYER_NOT = re.compile(
     r"(?:me\b|you|him|her\b|them|us\b|it\b|this|that|these|those|both|my ?self|myself|home|night|nights|the (?:same"
-    r"|most|best"
-    r"|moment|time|end|weekend|day|morning|rest|past|last|next|first|goal|good|money)|your|his|their|its|what|which|\d"
-    r"|hours|days|weeks|months|years|now\b|free|money|least|all|any|everyone|someone|an? (?:while|living|few|bit"
-    r"|long|couple"
-    r"|different|new|better|week|day|year|month|team|way|group|pair|hybrid|similar|cycle|loop)|an (?:hour|array)"
-    r"|progress|most|some|person|different|best|teams?\b|groups?"
-    r"|pairs|parallel|tandem|sync|practice|theory|general|real|production|conjunction|small|short|long|batches"
-    r"|our favou?r"
-    r"|my favou?r|other|each|every|and\b|harmony|silence|more|many|two|three|one|bursts|chunks|as\b)",
+    r"|most|best|moment|time|end|weekend|day|morning|rest|past|last|next|first|goal|good|money)|your|his|their|its"
+    r"|what|which|\d|hours|days|weeks|months|years|now\b|free|money|least|all|any|everyone|someone|an? (?:while"
+    r"|living|few|bit|long|couple|different|new|better|week|day|year|month|team|way|group|pair|hybrid|similar|cycle"
+    r"|loop)|an (?:hour|array)|progress|most|some|person|different|best|teams?\b|groups?|pairs|parallel|tandem|sync"
+    r"|practice|theory|general|real|production|conjunction|small|short|long|batches|our favou?r|my favou?r|other|each"
+    r"|every|and\b|harmony|silence|more|many|two|three|one|bursts|chunks|as\b)",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[^\W\d_][\w'.’-]{0,30}(?:\s+[^\W\d_][\w'.’-]{0,30}){0,3}")
 _NAME_NOT = re.compile(
     r"(?:not|on|in|at|the|a|an|my|your|his|her|their|its|it|this|that|what|which|who|spelled|spelt|pronounced|wrong"
-    r"|incorrect"
-    r"|correct|misspelled|too|very|so|hard|easy|difficult|common|unusual|saved|listed|registered|written|changed"
-    r"|important"
-    r"|after|by|for|from|of|to|as|also|actually|already|being|called|irrelevant|unknown|none|no|really|set|stored"
-    r"|missing"
-    r"|mentioned|known|still|now|same|just|going|like|one|displayed|shown|here|there|is|was|in|on|supposed"
-    r"|different)\b",
+    r"|incorrect|correct|misspelled|too|very|so|hard|easy|difficult|common|unusual|saved|listed|registered|written"
+    r"|changed|important|after|by|for|from|of|to|as|also|actually|already|being|called|irrelevant|unknown|none|no"
+    r"|really|set|stored|missing|mentioned|known|still|now|same|just|going|like|one|displayed|shown|here|there|is|was"
+    r"|in|on|supposed|different)\b",
     re.IGNORECASE,
 )
 _HABIT_NOT = re.compile(
-    r"(?:it|this|that|these|those|them|him|her|you|your|what|how|when|which|to (?:see it|keep it|do it|use it"
-    r"|have it|think"
-    r"|say|know|believe)|option|your|the (?:first|second|third|latter|former|last|other|one|current|new|original"
-    r"|previous"
-    r"|above|simpler|idea|approach|version|way)|one\b|either|both|neither|none|nothing|something|anything"
-    r"|everything|over"
-    r"|number \w+$|a different|an alternative|another|something|if|more|less|no\b(?! ?-)|not$|being|all of|some of)\b",
+    r"(?:it|this|that|these|those|them|him|her|you|your|what|how|when|which|to (?:see it|keep it|do it|use it|have it"
+    r"|think|say|know|believe)|option|your|the (?:first|second|third|latter|former|last|other|one|current|new"
+    r"|original|previous|above|simpler|idea|approach|version|way)|one\b|either|both|neither|none|nothing|something"
+    r"|anything|everything|over|number \w+$|a different|an alternative|another|something|if|more|less|no\b(?! ?-)"
+    r"|not$|being|all of|some of)\b",
     re.IGNORECASE,
 )
 _HABIT_DEICTIC = re.compile(

@@ -22,24 +22,21 @@ _BOUNDARY = re.compile(
 )
 _SHARED = re.compile(
     r",?\s(?:and|but|yet|so|or|;)\s+(?:(?:also|strongly|really|instead|generally|much|rather|absolutely"
-    r"|therefore)\s+){0,2}"
-    r"(?=(?:prefer|love|hate|dislike|enjoy|avoid|despise|detest|loathe|refuse|don't like|do not like|can't stand"
-    r"|cannot stand|only|exclusively)s?\s)",
+    r"|therefore)\s+){0,2}(?=(?:prefer|love|hate|dislike|enjoy|avoid|despise|detest|loathe|refuse|don't like"
+    r"|do not like|can't stand|cannot stand|only|exclusively)s?\s)",
     re.IGNORECASE,
 )
 """A verb that shares the subject of the clause before it: "I hate mornings and prefer evenings"."""
 
 _LEAD = re.compile(
-    r"(?:(?:well|yeah|yes|yep|yup|no|nope|oh|ooh|ok|okay|hi|hey|hello|so|and|but|also|plus|actually|honestly|personally"
-    r"|btw|by the way|fyi|ps|anyway|sure|thanks|thank you|alright|right|great|cool|nice|wow|haha|lol|hmm|um|uh|true"
-    r"|same"
-    r"|for (?:the record|me|context|your information)|just so you know|so you know|good to know|in general|generally"
-    r"|usually|normally|overall|because|since|nowadays|these days|to be (?:honest|clear|fair)|tbh|additionally|however"
-    r"|unfortunately|luckily|sadly|currently|(?:please\s+)?(?:remember|note|keep in mind|don't forget"
-    r"|be aware)(?:\s+that)?"
-    r"|as (?:i|you) (?:said|mentioned|know|told you|may know)|like i (?:said|mentioned)|about me|note|context|info"
-    r"|i (?:told|already told) you(?:\s+that)?|good (?:morning|evening|afternoon)|[-*•·–+]|\(?\d{1,2}[.)])"
-    r"[\s,!.:;]+){0,4}",
+    r"(?:(?:well|yeah|yes|yep|yup|no|nope|oh|ooh|ok|okay|hi|hey|hello|so|and|but|also|plus|actually|honestly"
+    r"|personally|btw|by the way|fyi|ps|anyway|sure|thanks|thank you|alright|right|great|cool|nice|wow|haha|lol|hmm"
+    r"|um|uh|true|same|for (?:the record|me|context|your information)|just so you know|so you know|good to know"
+    r"|in general|generally|usually|normally|overall|because|since|nowadays|these days|to be (?:honest|clear|fair)"
+    r"|tbh|additionally|however|unfortunately|luckily|sadly|currently|(?:please\s+)?(?:remember|note|keep in mind"
+    r"|don't forget|be aware)(?:\s+that)?|as (?:i|you) (?:said|mentioned|know|told you|may know)|like i (?:said"
+    r"|mentioned)|about me|note|context|info|i (?:told|already told) you(?:\s+that)?|good (?:morning|evening"
+    r"|afternoon)|[-*•·–+]|\(?\d{1,2}[.)])[\s,!.:;]+){0,4}",
     re.IGNORECASE,
 )
 """Words before a statement that change nothing about it."""
@@ -51,48 +48,42 @@ _MOMENTARY = re.compile(
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
-    r"(?:(?:please|hey|ok|okay|now|then|and|so|just|also|hi|alexa|siri|google|computer|kindly|go ahead and"
-    r"|(?:can|could|would|will) you(?: please)?|i (?:want|need|would like|'d like) you to|let's"
-    r"|help me(?: to)?)[\s,]+){0,3}"
-    r"(?:open|close|click|tap|press|type|scroll|draft|compose|send|start|stop|play|pause|remind|set|turn|switch|show"
-    r"|tell|text|email|e-mail|mail|call(?! me\b)|dial|message|write|rewrite|translate|summari[sz]e|search|find"
-    r"|look up|google"
-    r"|book|order|buy|schedule|cancel|create|make|add|delete|remove|move|copy|paste|save|print|read|reply|forward|post"
-    r"|tweet|share|upload|download|install|run|execute|generate|explain|describe|list|give|give me|fix|check|repeat"
-    r"|say|spell|calculate|convert|compare|change|rename|edit|insert|enter|select|choose|pick|put|resume|skip|mute"
-    r"|increase|decrease|lower|raise|navigate|go to|launch|quit|exit|log|sign|submit|fill|ask|notify|alert|inform"
-    r"|report|let (?:him|her|them|my|the)\b|wake|record|track|sync|reset|restart|update|define|correct|proofread"
-    r"|pretend"
-    r"|act|assume|suppose|imagine|consider|finish|complete|continue|always|never|ensure|include|provide|use|try|avoid"
-    r"|forget|ignore|stop saying|recommend|suggest|plan|design|build|implement|refactor|analy[sz]e)\b",
+    r"(?:(?:please|hey|ok|okay|now|then|and|so|just|also|hi|alexa|siri|google|computer|kindly|go ahead and|(?:can"
+    r"|could|would|will) you(?: please)?|i (?:want|need|would like|'d like) you to|let's"
+    r"|help me(?: to)?)[\s,]+){0,3}(?:open|close|click|tap|press|type|scroll|draft|compose|send|start|stop|play|pause"
+    r"|remind|set|turn|switch|show|tell|text|email|e-mail|mail|call(?! me\b)|dial|message|write|rewrite|translate"
+    r"|summari[sz]e|search|find|look up|google|book|order|buy|schedule|cancel|create|make|add|delete|remove|move|copy"
+    r"|paste|save|print|read|reply|forward|post|tweet|share|upload|download|install|run|execute|generate|explain"
+    r"|describe|list|give|give me|fix|check|repeat|say|spell|calculate|convert|compare|change|rename|edit|insert"
+    r"|enter|select|choose|pick|put|resume|skip|mute|increase|decrease|lower|raise|navigate|go to|launch|quit|exit"
+    r"|log|sign|submit|fill|ask|notify|alert|inform|report|let (?:him|her|them|my|the)\b|wake|record|track|sync|reset"
+    r"|restart|update|define|correct|proofread|pretend|act|assume|suppose|imagine|consider|finish|complete|continue"
+    r"|always|never|ensure|include|provide|use|try|avoid|forget|ignore|stop saying|recommend|suggest|plan|design"
+    r"|build|implement|refactor|analy[sz]e)\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
-    r"(?:(?:and|but|so|then|or|also|well|hey|hi|please|ok|okay|now|anyway|if so|by the way)[\s,]+){0,2}"
-    r"(?:(?:can|could|would|will|won't|do|does|did|is|are|am|was|were|should|shall|may|might|have|has|had|don't|doesn't"
-    r"|isn't|aren't|can't|couldn't|shouldn't|must)\s+(?:you|i|we|it|he|she|they|there|that|this|these|those|my|the|your"
-    r"|our|any|anyone|someone|somebody)\b"
-    r"|(?:what|what's|whats|how|how's|which|where|where's|when|when's|why|who|who's|whose|any)\b)",
+    r"(?:(?:and|but|so|then|or|also|well|hey|hi|please|ok|okay|now|anyway|if so|by the way)[\s,]+){0,2}(?:(?:can"
+    r"|could|would|will|won't|do|does|did|is|are|am|was|were|should|shall|may|might|have|has|had|don't|doesn't|isn't"
+    r"|aren't|can't|couldn't|shouldn't|must)\s+(?:you|i|we|it|he|she|they|there|that|this|these|those|my|the|your|our"
+    r"|any|anyone|someone|somebody)\b|(?:what|what's|whats|how|how's|which|where|where's|when|when's|why|who|who's"
+    r"|whose|any)\b)",
     re.IGNORECASE,
 )
 _ASKS_LATER = re.compile(r"[,;–—.]\s+|\s-{1,2}\s+|\s(?:and|so|but)\s+", re.IGNORECASE)
 _HYPOTHESIS = re.compile(
     r"(?<!that )(?<!which )\b(?:would|might|could)\b|\b(?:if|wouldn't|wish|maybe|perhaps|possibly|probably|suppose"
-    r"|supposing|imagine|assuming|assume"
-    r"|pretend|hypothetical\w{0,2}|what if|let's say|as though|unless|in case|hopefully|not sure|unsure"
-    r"|wonder\w{0,3}|whether"
-    r"|someday|in my (?:story|novel|book|dream|game|script|scene)|the (?:protagonist|narrator)"
-    r"|for example|for instance|e\.g\.|suppose|kidding|joking|sarcas\w{1,4}|lorem|not true|isn't true|doubt|false"
-    r"|fake)\b"
-    r"|\b(?:i|we|he|she|they|you)'d\b",
+    r"|supposing|imagine|assuming|assume|pretend|hypothetical\w{0,2}|what if|let's say|as though|unless|in case"
+    r"|hopefully|not sure|unsure|wonder\w{0,3}|whether|someday|in my (?:story|novel|book|dream|game|script|scene)"
+    r"|the (?:protagonist|narrator)|for example|for instance|e\.g\.|suppose|kidding|joking|sarcas\w{1,4}|lorem"
+    r"|not true|isn't true|doubt|false|fake)\b|\b(?:i|we|he|she|they|you)'d\b",
     re.IGNORECASE,
 )
 _REPORTED = re.compile(
-    r"\b(?:(?:she|he|they|you|who|someone|somebody|everyone|people|[\w']{2,15})\s+(?:just |always |also |never )?"
-    r"(?:said|says|say|saying|told|tells|claims?|claimed|thinks|thought|believes|believed|asked|asks|replied|wrote"
-    r"|writes"
-    r"|texted|insists?|insisted|assumes|assumed|suggested|mentioned|quotes?|heard|states|stated|reads|goes)"
-    r"|according to|rumou?rs?|quote|the (?:email|message|text|sign|song|lyrics|prompt|sentence|example))\b",
+    r"\b(?:(?:she|he|they|you|who|someone|somebody|everyone|people|[\w']{2,15})\s+(?:just |always |also "
+    r"|never )?(?:said|says|say|saying|told|tells|claims?|claimed|thinks|thought|believes|believed|asked|asks|replied"
+    r"|wrote|writes|texted|insists?|insisted|assumes|assumed|suggested|mentioned|quotes?|heard|states|stated|reads"
+    r"|goes)|according to|rumou?rs?|quote|the (?:email|message|text|sign|song|lyrics|prompt|sentence|example))\b",
     re.IGNORECASE,
 )
 _OWN_REPORT = re.compile(
@@ -102,8 +93,7 @@ _PAST = re.compile(
     r"\b(?:used to|no longer|not any ?more|any ?more|any longer|back then|at the time|in the past|previously|formerly"
     r"|when (?:i|we) (?:was|were)|as a (?:kid|child|teen|teenager|boy|girl|student)|years ago|months ago|ago|until"
     r"|last (?:year|month|week|night|summer|winter|spring|fall|time)|out of (?:the )?hospital|(?:back"
-    r"|home) from (?:the )?"
-    r"(?:hospital|surgery)|recovered|once upon|growing up)\b",
+    r"|home) from (?:the )?(?:hospital|surgery)|recovered|once upon|growing up)\b",
     re.IGNORECASE,
 )
 

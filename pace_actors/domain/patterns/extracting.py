@@ -41,8 +41,7 @@ _MILESTONES = {
 }  # fmt: skip
 _SLOT_NOT = re.compile(
     r"\b(?:parts?|things?|ones?|bits?|moments?|aspects?|scenes?|memor(?:y|ies)|about|so far|lines?|here|question"
-    r"|answer|way|was"
-    r"|were|to|in|of|for|from|that|and|right|now|i|you|we|at|on|choice|options?)\b",
+    r"|answer|way|was|were|to|in|of|for|from|that|and|right|now|i|you|we|at|on|choice|options?)\b",
     re.IGNORECASE,
 )
 _NO_SLOT_VALUE = re.compile(
@@ -122,8 +121,10 @@ def _made(
     predicate = _predicate(row.predicate, groups)
     if predicate is None:
         return
+    is_title = sentence.masked[start + 1 : start + 2] == QUOTED
+    check: table.Check = "plain" if is_title and row.check in ("liking", "disliking") else row.check
     for value in _values(sentence, start, end, splits=row.splits):
-        if accepts(row.check, value, cased=cased):
+        if accepts(check, value, cased=cased):
             topics = row.topics if subject == "user" or row.predicate == "is named" else (*row.topics, FAMILY)
             yield _found(subject, predicate, value, row.confidence_milli, topics)
             if row.check == "job":

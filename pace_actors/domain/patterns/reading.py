@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 
 import msgspec
@@ -46,12 +47,13 @@ _TASK_ON_TEXT = re.compile(
 )
 """A task about a text that follows a colon: the text is material, not what the user says of themselves."""
 _PLAY = re.compile(
-    r"\A\s*you(?:'re| are) (?:an?|the|my|now)\b|\b(?:act as|pretend(?:ing)? (?:to be|that|you)|role-?play"
-    r"|you are now|imagine (?:that )?(?:you|i)\b"
-    r"|(?:play|playing|take on) the (?:role|part) of|simulat(?:e|ing)|in the voice of|from the perspective of)",
+    r"\A\s*you(?:'re| are) (?:an?|the|my|now)\b|\b(?:act as|pretend(?:ing)? (?:to be|that|you)|role-?play|you are now"
+    r"|imagine (?:that )?(?:you|i)\b|(?:play|playing|take on) the (?:role|part) of|simulat(?:e|ing)|in the voice of"
+    r"|from the perspective of)",
     re.IGNORECASE,
 )
 _STOPS = re.compile(r"[!?]+\s|[。！？｡]+|\s[.]{1,3}\s|\.{3}|…")
+_SINGLE_CLOSES = re.compile(r"'(?!\w)")
 _CLOSERS = {'"': '"', "«": "»", "「": "」", "『": "』", "‹": "›"}
 
 
@@ -140,49 +142,32 @@ def _long_lists(lines: list[str]) -> frozenset[int]:
 
 def _mask_quotes(text: str) -> str:
     """The text with what stands in quotation marks replaced; one that stays open counts to the end."""
+    closing = [match.start() for match in _SINGLE_CLOSES.finditer(text)]
     out: list[str] = []
     at = 0
     while at < len(text):
-        closer = _closer(text, at)
-        if closer is None:
+        end = _quote_end(text, at, closing)
+        if end is None:
             out.append(text[at])
             at += 1
-            continue
-        end = _quote_end(text, at + 1, closer)
-        out.append(text[at] + QUOTED * (end - at - 1))
-        if end < len(text):
-            out.append(text[end])
-        at = end + 1
+        else:
+            out.append(text[at] + QUOTED * (end - at - 1) + text[end : end + 1])
+            at = end + 1
     return "".join(out)
 
 
-def _closer(text: str, at: int) -> str | None:
-    """The mark that closes a quote which opens here; a single one opens before a word only, and must be closed."""
+def _quote_end(text: str, at: int, closing: list[int]) -> int | None:
+    """Where a quote that opens here is closed; None where none opens. A single mark opens only if it is closed, too."""
     mark = text[at]
-    if mark == '"' and text[max(0, at - 1) : at].isdigit():  # inches
+    if mark == "'":
+        opens = (at == 0 or text[at - 1] in " (:,") and text[at + 1 : at + 2].isalpha()
+        following = bisect_right(closing, at)
+        closed = following < len(closing) and closing[following] - at <= _QUOTE_CHARS_MAX
+        return closing[following] if opens and closed else None
+    if mark not in _CLOSERS or (mark == '"' and text[max(0, at - 1) : at].isdigit()):  # inches
         return None
-    if mark != "'":
-        return _CLOSERS.get(mark)
-    opens = (at == 0 or text[at - 1] in " (:,") and text[at + 1 : at + 2].isalpha()
-    return "'" if opens and _single_end(text, at + 1) is not None else None
-
-
-def _quote_end(text: str, start: int, closer: str) -> int:
-    if closer == "'":
-        end = _single_end(text, start)
-        return len(text) if end is None else end
-    end = text.find(closer, start)
+    end = text.find(_CLOSERS[mark], at + 1)
     return len(text) if end < 0 else end
-
-
-def _single_end(text: str, start: int) -> int | None:
-    end = start
-    stop = min(len(text), start + _QUOTE_CHARS_MAX)
-    while (end := text.find("'", end, stop)) >= 0:
-        if not text[end + 1 : end + 2].isalnum():
-            return end
-        end += 1
-    return None
 
 
 def _ends(text: str) -> Iterator[int]:

@@ -13,41 +13,34 @@ SENSITIVE = frozenset({HEALTH, FINANCE, RELATIONSHIP})
 
 _HEALTH = re.compile(
     r"\b(?:hospitals?|hospice|icu|diseases?|disorders?|syndrome|diagnos\w{1,5}|illness|sick|cancer|tumou?rs?"
-    r"|chemo\w{0,9}"
-    r"|diabet\w{2,4}|asthma\w{0,3}|pneumonia|dementia|alzheimer\w{0,2}|parkinson\w{0,2}|epilep\w{2,3}|migraines?"
-    r"|depress(?:ion|ed)|anxiety|bipolar|schizo\w{3,9}|ptsd|adhd|autis\w{2,3}|arthritis|hiv|aids|hepatitis|stroke"
-    r"|surger(?:y|ies)|therap(?:y|ist|ists)|psychiatr\w{1,4}|psycholog(?:ist|ists)|medications?|medicines?|pills?"
-    r"|insulin"
-    r"|antidepressants?|prescriptions?|allerg(?:y|ies|ic)|intoleran(?:t|ce)|c[o]?eliac|pregnan(?:t|cy)|miscarriage"
-    r"|abortion|fertility|ivf|rehab|addict(?:ed|ion)?|alcoholi(?:c|sm)|overdose|suicid\w{1,3}|self-harm|phobias?"
-    r"|disab(?:led|ility|ilities)|blood (?:pressure|sugar|type)|cholesterol|chronic|seizures?|infections?|injur(?:y"
-    r"|ies)"
-    r"|mental health|eating disorder|anorexi\w{1,2}|bulimi\w{1,2}|insomnia|std|sti|covid(?:-19)?|heart (?:attack"
-    r"|condition"
-    r"|failure)|doctor's|health (?:problems?|issues?|conditions?)|medical"
-    r"|krank\w{0,12}|allergi\w{0,3}|schwanger\w{0,6}|diabete\w{0,2}|hôpital|maladie|malade|enceinte|hospital\w{0,4}"
-    r"|enferm\w{2,6}|embarazada|alergi\w{1,3}|ospedale|malat\w{1,3}|incinta|rumah sakit|penyakit|hamil)\b"
-    r"|病|癌|がん|糖尿|妊娠|怀孕|懷孕|过敏|アレルギー|병원|임신|당뇨|알레르기|больниц|беремен|диабет",
-    re.IGNORECASE,
+    r"|chemo\w{0,9}|diabet\w{2,4}|asthma\w{0,3}|pneumonia|dementia|alzheimer\w{0,2}|parkinson\w{0,2}|epilep\w{2,3}"
+    r"|migraines?|depress(?:ion|ed)|anxiety|bipolar|schizo\w{3,9}|ptsd|adhd|autis\w{2,3}|arthritis|hiv|aids|hepatitis"
+    r"|stroke|surger(?:y|ies)|therap(?:y|ist|ists)|psychiatr\w{1,4}|psycholog(?:ist|ists)|medications?|medicines?"
+    r"|pills?|insulin|antidepressants?|prescriptions?|allerg(?:y|ies|ic)|intoleran(?:t|ce)|c[o]?eliac|pregnan(?:t|cy)"
+    r"|miscarriage|abortion|fertility|ivf|rehab|addict(?:ed|ion)?|alcoholi(?:c|sm)|overdose|suicid\w{1,3}|self-harm"
+    r"|phobias?|disab(?:led|ility|ilities)|blood (?:pressure|sugar|type)|cholesterol|chronic|seizures?|infections?"
+    r"|injur(?:y|ies)|mental health|eating disorder|anorexi\w{1,2}|bulimi\w{1,2}|insomnia|std|sti|covid(?:-19)?"
+    r"|heart (?:attack|condition|failure)|doctor's|health (?:problems?|issues?|conditions?)|medical|krank\w{0,12}"
+    r"|allergi\w{0,3}|schwanger\w{0,6}|diabete\w{0,2}|hôpital|maladie|malade|enceinte|hospital\w{0,4}|enferm\w{2,6}"
+    r"|embarazada|alergi\w{1,3}|ospedale|malat\w{1,3}|incinta|rumah sakit|penyakit|hamil)\b"
+    r"|病|癌|がん|糖尿|妊娠|怀孕|懷孕|过敏"
+    r"|アレルギー|병원|임신|당뇨|알레르기|больниц|беремен|диабет",
 )
 _FINANCE = re.compile(
-    r"\b(?:salar(?:y|ies)|income|wages?|earns?|earnings|paychecks?|debts?|mortgages?|loans?|owes?|owing|bankrupt\w{0,3}"
-    r"|credit (?:score|card|rating|limit)|net worth|savings?|investments?|pensions?|401\(?k\)?|iban|bank(?:ing)?"
-    r"|overdraft"
-    r"|inherit(?:ance|ed)|alimony|child support|taxes|tax (?:return|debt|bill)|insolven(?:t|cy)|stock portfolio"
-    r"|portfolio"
-    r"|rent is|pays? rent|brokerage|retirement (?:fund|account)|foreclosure|unemployment benefits?|monthly budget"
-    r"|gehalt|schulden|hypothek|kredit\w{0,8}|kontonummer|salaire|dettes?|hypothèque|salario|deudas?|hipoteca|stipendio"
-    r"|debiti|mutuo|gaji|utang|hutang)\b"
-    r"|(?:[$€£¥]\s?\d|\d[\d.,]{0,15}\s?(?:[$€£¥]|(?:usd|eur|gbp|dollars?|euros?|pounds? a (?:year|month))\b))"
-    r"|給料|年収|借金|工资|薪|债|연봉|월급|зарплат|кредит|долг",
-    re.IGNORECASE,
+    r"\b(?:salar(?:y|ies)|income|wages?|earns?|earnings|paychecks?|debts?|mortgages?|loans?|owes?|owing"
+    r"|bankrupt\w{0,3}|credit (?:score|card|rating|limit)|net worth|savings?|investments?|pensions?|401\(?k\)?|iban"
+    r"|bank(?:ing)?|overdraft|inherit(?:ance|ed)|alimony|child support|taxes|tax (?:return|debt|bill)|insolven(?:t"
+    r"|cy)|stock portfolio|portfolio|rent is|pays? rent|brokerage|retirement (?:fund|account)|foreclosure"
+    r"|unemployment benefits?|monthly budget|gehalt|schulden|hypothek|kredit\w{0,8}|kontonummer|salaire|dettes?"
+    r"|hypothèque|salario|deudas?|hipoteca|stipendio|debiti|mutuo|gaji|utang|hutang)\b|(?:[$€£¥]\s?\d"
+    r"|\d[\d.,]{0,15}\s?(?:[$€£¥]|(?:usd|eur|gbp|dollars?|euros?|pounds? a (?:year|month))\b))"
+    r"|給料|年収|借金|工资|薪|债|연봉|월급"
+    r"|зарплат|кредит|долг",
 )
 _TRAVEL = re.compile(
     r"\b(?:hotels?|flights?|flying|airlines?|airports?|airplanes?|travel(?:s|ing|ling)?|trips?|resorts?|cruises?"
-    r"|hostels?"
-    r"|aisle seats?|window seats?|layovers?|vacations?|itinerar(?:y|ies)|airbnbs?|backpacking|road trips?|trains?)\b",
-    re.IGNORECASE,
+    r"|hostels?|aisle seats?|window seats?|layovers?|vacations?|itinerar(?:y|ies)|airbnbs?|backpacking|road trips?"
+    r"|trains?)\b",
 )
 _BY_WORDS = ((HEALTH, _HEALTH), (FINANCE, _FINANCE), (TRAVEL, _TRAVEL))
 
@@ -60,11 +53,17 @@ def is_sensitive(subject: str, predicate: str, value: str, topics: Iterable[str]
     """
     if any("#" + topic.strip().lstrip("#").casefold() in SENSITIVE for topic in topics):
         return True
-    words = f"{subject}\n{predicate}\n{value}".replace("’", "'")
+    words = _folded(f"{subject}\n{predicate}\n{value}")
     return bool(_HEALTH.search(words) or _FINANCE.search(words))
 
 
 def topics_of(given: Iterable[str], words: str) -> tuple[str, ...]:
     """The topics of a pattern and those that the words of its find add, in the order of `TOPICS`."""
-    all_of_them = {*given, *(topic for topic, pattern in _BY_WORDS if pattern.search(words))}
+    folded = _folded(words)
+    all_of_them = {*given, *(topic for topic, pattern in _BY_WORDS if pattern.search(folded))}
     return tuple(topic for topic in TOPICS if topic in all_of_them)
+
+
+def _folded(words: str) -> str:
+    """Lower case: the patterns are written in it, which makes them several times as fast as ignoring case."""
+    return words.casefold().replace("’", "'")

@@ -1,7 +1,7 @@
 """The patterns, as a table: how a statement goes on behind its subject, and the fact that it makes.
 
-A row is tried at the place behind the subject ("I", "I'm", "my mom", "my mom is", "my"). Its value is the group
-`value`, or what follows up to the end that `values.value_end` finds. No quantifier here is unbounded but that of blanks.
+A row is tried behind the subject ("I", "I'm", "my mom", "my mom is", "my"). Its value is the group `value`, or what
+follows up to the end that `values.value_end` finds. No quantifier here is unbounded but that of blanks.
 """
 
 from __future__ import annotations
@@ -20,12 +20,9 @@ Check = Literal["plain", "liking", "disliking", "place", "employer", "job", "nam
 _ADVERB = (
     r"(?:(?:really|absolutely|always|generally|strongly|much|truly|definitely|also|just|still|especially|particularly"
     r"|totally|personally|actually|honestly|typically|do|does|simply|strictly|highly|deeply|genuinely|currently|now"
-    r"|both"
-    r"|firmly|greatly|kinda|completely|quite|very|so|super|big|all|too|usually|normally|extremely|severely|deathly"
-    r"|rather"
-    r"|have always|'ve always|has always|happen to|tend to|pretty"
-    r"|(?!(?:hardly|barely|rarely|scarcely|only|possibly|probably|supposedly|allegedly|reply|fly|exclusively|solely)\b)"
-    r"[a-z]{2,14}ly)\s+){0,3}"
+    r"|both|firmly|greatly|kinda|completely|quite|very|so|super|big|all|too|usually|normally|extremely|severely"
+    r"|deathly|rather|have always|'ve always|has always|happen to|tend to|pretty|(?!(?:hardly|barely|rarely|scarcely"
+    r"|only|possibly|probably|supposedly|allegedly|reply|fly|exclusively|solely)\b)[a-z]{2,14}ly)\s+){0,3}"
 )
 _NOT = r"(?:don't|do not|dont|don t|doesn't|does not)\s+(?:\w+ly\s+|even\s+|much\s+|at all\s+){0,2}"
 _VERBS: dict[str, str] = {
@@ -86,10 +83,9 @@ _DISLIKING = (
 )
 _DULL = (
     r"(?:to be\s+)?(?:(?:too|very|so|extremely|really|incredibly|quite|rather|overly|excessively)\s+){0,2}(?:boring"
-    r"|tedious"
-    r"|dull|annoying|irritating|distressing|disturbing|off-putting|unappealing|unpleasant|unsettling|repetitive"
-    r"|monotonous"
-    r"|overrated|stressful|exhausting|tiresome|obnoxious|disgusting|overwhelming|uncomfortable|slow|cheesy)\b"
+    r"|tedious|dull|annoying|irritating|distressing|disturbing|off-putting|unappealing|unpleasant|unsettling"
+    r"|repetitive|monotonous|overrated|stressful|exhausting|tiresome|obnoxious|disgusting|overwhelming|uncomfortable"
+    r"|slow|cheesy)\b"
 )
 _HAVE = r"(?:have got|'ve got|'ve|have|has|own|owns|got)\s+"
 _COUNT = r"(?:an?|one|two|three|four|five|six|seven|\d{1,2}|several)\s+"
@@ -163,9 +159,8 @@ DOES: tuple[Row, ...] = (
          "works in", WORK, 780, "employer"),
     _row(rf"{_ADVERB}(?:work|works) (?P<value>from home|remotely)\b", "works", WORK, 780),
     _row(
-        rf"{_ADVERB}(?:speak|speaks)\s+(?:(?:some|a (?:little|bit of|little bit of)|fluent|conversational|basic"
-        rf"|both|only"
-        rf"|native|good)\s+){{0,2}}(?P<value>{LANGUAGE}\b(?:(?:,? and |, | & )(?:some |fluent "
+        rf"{_ADVERB}(?:speak|speaks)\s+(?:(?:some|a (?:little|bit of|little bit of)|fluent|conversational|basic|both"
+        rf"|only|native|good)\s+){{0,2}}(?P<value>{LANGUAGE}\b(?:(?:,? and |, | & )(?:some |fluent "
         rf"|basic )?{LANGUAGE}\b){{0,6}})",
         "speaks", "", 840, splits=True,
     ),
@@ -178,10 +173,9 @@ DOES: tuple[Row, ...] = (
         rf"{_ADVERB}{_HAVE}(?P<value>(?:{_COUNT}|no )(?:(?:young|small|little|older|younger|adult|grown|teenage"
         rf"|beautiful|twin"
         r"|big|baby|great|wonderful|\d{1,2}[- ](?:year|month)s?[- ]old)\s+){0,2}(?:kids?|child|children|sons?"
-        r"|daughters?"
-        r"|brothers?|sisters?|siblings?|grandchildren|grandkids|nephews?|nieces?|toddlers?|twins)\b"
-        r"(?:\s+and\s+(?:an?|one|two|three)\s+(?:sons?|daughters?|brothers?|sisters?|cousins?))?"
-        r"(?:\s+(?:named|called)\s+[A-Z]\w{1,20}(?: and [A-Z]\w{1,20})?)?)",
+        r"|daughters?|brothers?|sisters?|siblings?|grandchildren|grandkids|nephews?|nieces?|toddlers?"
+        r"|twins)\b(?:\s+and\s+(?:an?|one|two|three)\s+(?:sons?|daughters?|brothers?|sisters?"
+        r"|cousins?))?(?:\s+(?:named|called)\s+[A-Z]\w{1,20}(?: and [A-Z]\w{1,20})?)?)",
         "has family", FAMILY, 800,
     ),
     _row(rf"{_ADVERB}(?:suffer|suffers) from\s+(?!the\s+consequences)", "has condition", HEALTH, 820, "habit"),
@@ -202,9 +196,8 @@ DOES: tuple[Row, ...] = (
     _row(r"(?:have|has|'ve) been (?:happily )?(?P<value>married)\b", "has marital status", RELATIONSHIP, 800),
     _row(rf"was born on\s+(?:the\s+)?(?P<value>{DATE})", "has birthday", "", 880),
     _row(
-        rf"{_ADVERB}(?P<verb>launch|ship|release|go live)(?:es|s)?\s+(?P<value>(?:[\w'.-]+\s+){{0,6}}?(?:on\s+"
-        rf"|in\s+|by\s+)?"
-        rf"{WHEN})",
+        rf"{_ADVERB}(?P<verb>launch|ship|release|go live)(?:es|s)?\s+(?P<value>(?:[\w'.-]+\s+){{0,6}}?(?:on\s+|in\s+"
+        rf"|by\s+)?{WHEN})",
         "{verb}", f"{WORK} {PROJECT}", 760,
     ),
 )  # fmt: skip
@@ -243,8 +236,7 @@ IS: tuple[Row, ...] = (
         rf"{_ADVERB}(?:an?|the)\s+(?:\d{{2}}[- ]years?[- ]old\s+)?(?P<value>(?!not\b"
         rf"|no\b)(?:[\w-]+\s+){{0,3}}?{CALLING})"
         r"(?=\s*(?:$|[.,;!?:–—)]|-\s|and\b|at\b|in\b|from\b|by (?:trade|profession)|who\b|with\b|here\b|for\b|of\b"
-        r"|but\b|so\b"
-        r"|working\b|living\b|specializing\b|turned\b))",
+        r"|but\b|so\b|working\b|living\b|specializing\b|turned\b))",
         "works as", WORK, 800, "job",
     ),
     _row(
@@ -315,15 +307,13 @@ RELATIVE_OWNED: tuple[Row, ...] = (
 """Behind "my mom's"."""
 
 DUE = re.compile(
-    rf"(?:the\s+|(?:my|our)\s+)(?:final\s+|hard\s+|next\s+|submission\s+|application\s+){{0,2}}deadline\s+for\s+"
-    rf"(?:the\s+|my\s+|our\s+)?(?P<thing>[\w'-]+(?:\s+(?!is\b)[\w'-]+){{0,5}}?)(?:\s+is|'s)\s+(?:set for\s+|on\s+)?"
-    rf"(?P<value>{WHEN})"
+    rf"(?:the\s+|(?:my|our)\s+)(?:final\s+|hard\s+|next\s+|submission\s+"
+    rf"|application\s+){{0,2}}deadline\s+for\s+(?:the\s+|my\s+"
+    rf"|our\s+)?(?P<thing>[\w'-]+(?:\s+(?!is\b)[\w'-]+){{0,5}}?)(?:\s+is|'s)\s+(?:set for\s+|on\s+)?(?P<value>{WHEN})"
     rf"|(?:my|our|the)\s+(?P<thing2>[\w'-]+(?:\s+(?!is\b)[\w'-]+){{0,4}}?)(?:\s+is|'s)\s+(?:due|scheduled to launch"
-    rf"|launching"
-    rf"|shipping|going live)\s+(?:on\s+|by\s+|in\s+)?(?P<value2>{WHEN})"
-    rf"|(?:my|our|the)\s+(?P<thing3>(?:[\w'-]+\s+){{0,3}}?(?:deadline|launch|release|go-live))(?:\s+date)?(?:\s+is"
-    rf"|'s)\s+"
-    rf"(?:set for\s+|scheduled for\s+|on\s+|in\s+)?(?P<value3>{WHEN})",
+    rf"|launching|shipping|going live)\s+(?:on\s+|by\s+|in\s+)?(?P<value2>{WHEN})|(?:my|our"
+    rf"|the)\s+(?P<thing3>(?:[\w'-]+\s+){{0,3}}?(?:deadline|launch|release|go-live))(?:\s+date)?(?:\s+is"
+    rf"|'s)\s+(?:set for\s+|scheduled for\s+|on\s+|in\s+)?(?P<value3>{WHEN})",
     re.IGNORECASE,
 )
 """A milestone: the thing, and the day on which it is due."""
@@ -335,9 +325,8 @@ NAMED_BEHIND = re.compile(
 )
 PREFERRED_BEHIND = re.compile(
     r"(?P<value>(?!(?:what|which|that|this|it|who|here|there|one)\b)[\w'-]+(?:\s+(?!is\b"
-    r"|are\b)[\w'&-]+){0,5}?)\s+(?:is|are)\s+"
-    r"(?:definitely\s+|by far\s+|still\s+)?my\s+(?:preferred|(?:all-time\s+|absolute\s+)?favou?rite|go-to)\s+"
-    r"(?P<slot>[\w'-]+(?:\s[\w'-]+){0,2}?)\s*(?=$|[.!,;])",
+    r"|are\b)[\w'&-]+){0,5}?)\s+(?:is|are)\s+(?:definitely\s+|by far\s+|still\s+)?my\s+(?:preferred|(?:all-time\s+"
+    r"|absolute\s+)?favou?rite|go-to)\s+(?P<slot>[\w'-]+(?:\s[\w'-]+){0,2}?)\s*(?=$|[.!,;])",
     re.IGNORECASE,
 )
 CALL_ME = re.compile(

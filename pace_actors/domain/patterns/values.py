@@ -11,60 +11,49 @@ _LIST_WORDS_MAX = 5
 _ADJECTIVE_WORDS_MAX = 3
 
 _STOP = re.compile(
-    r"\s?[;–—()\[\]\n]|\s-{1,2}\s|:\s|:$|[!?…]|\.{2,}|[.)]\s(?=I\b)"
-    r"|,?\s(?:because|cause|since|due to|although|though|even though|unless|while|whereas|which|where|if|whenever|until"
-    r"|thanks to|as (?:i|it|they|he|she|we|my|the|this|that|a|well)\b|as i'm|so (?:i|i'm|that|can|could|please|we"
-    r"|it|my|the"
-    r"|what|when|any|let's|this)\b|but\b|given\b|when (?:i|i'm|it|they|we|he|she|you|my|the)\b|hence|therefore|plus\b"
-    r"|especially when|even (?:if|when|though))\b"
-    r"|,?\s(?:and|or|yet)\s(?:i|i'm|i've|i'll|i'd|my|we|we're|it|it's|they|you|he|she|that|that's|this|find|prefer"
-    r"|refuse"
-    r"|need|want|will|can|can't|am|is|are|has|was|think|feel|believe|don't|do not|cannot|never|try|often|am|look"
-    r"|looking"
-    r"|wanted|decided|tend|strongly|really|also|do|get|there|then|how|what|can|could|would|so|have|had|her|his|its"
-    r"|these"
-    r"|those|all|both|live in|work (?:at|for|in|as)|love|hate|hope|hoping|currently|plan|planning|trying)\b",
+    r"\s?[;–—()\[\]\n]|\s-{1,2}\s|:\s|:$|[!?…]|\.{2,}|[.)]\s(?=I\b)|,?\s(?:because|cause|since|due to|although|though"
+    r"|even though|unless|while|whereas|which|where|if|whenever|until|thanks to|as (?:i|it|they|he|she|we|my|the|this"
+    r"|that|a|well)\b|as i'm|so (?:i|i'm|that|can|could|please|we|it|my|the|what|when|any|let's|this)\b|but\b|given\b"
+    r"|when (?:i|i'm|it|they|we|he|she|you|my|the)\b|hence|therefore|plus\b|especially when|even (?:if|when"
+    r"|though))\b|,?\s(?:and|or|yet)\s(?:i|i'm|i've|i'll|i'd|my|we|we're|it|it's|they|you|he|she|that|that's|this"
+    r"|find|prefer|refuse|need|want|will|can|can't|am|is|are|has|was|think|feel|believe|don't|do not|cannot|never|try"
+    r"|often|am|look|looking|wanted|decided|tend|strongly|really|also|do|get|there|then|how|what|can|could|would|so"
+    r"|have|had|her|his|its|these|those|all|both|live in|work (?:at|for|in|as)|love|hate|hope|hoping|currently|plan"
+    r"|planning|trying)\b",
     re.IGNORECASE,
 )
 _NOT_OF_A_LIST = re.compile(
     r"(?:and |or |but |so )?(?:i|i'm|i've|i'll|i'd|my|we|it|it's|they|you|he|she|that|that's|this|can|could|please"
-    r"|what|how"
-    r"|is|are|do|does|thanks|thank|especially|particularly|even|finding|making|making it|which|where|so|not|no|just|too"
-    r"|though|since|because|as|with|for|in|on|at|to|but|especially|regardless|preferring|always|usually|like|hence"
-    r"|right"
-    r"|actually|honestly|you know|then|also|let's|hopefully|there's|there|if|when|while|though|only|rather|instead"
-    r"|mainly|mostly|despite|unless|except|one|some|both|all|got|gotta|need|looking|trying|feeling|believing|any)\b",
+    r"|what|how|is|are|do|does|thanks|thank|especially|particularly|even|finding|making|making it|which|where|so|not"
+    r"|no|just|too|though|since|because|as|with|for|in|on|at|to|but|especially|regardless|preferring|always|usually"
+    r"|like|hence|right|actually|honestly|you know|then|also|let's|hopefully|there's|there|if|when|while|though|only"
+    r"|rather|instead|mainly|mostly|despite|unless|except|one|some|both|all|got|gotta|need|looking|trying|feeling"
+    r"|believing|any)\b",
     re.IGNORECASE,
 )
 _FILLER = re.compile(
-    r"[\s,.!]+(?:a lot|lots|very much|so much|much|too|as well|though|tho|anyway|lol|haha|hehe|please|thanks|thank you"
-    r"|btw|in general|generally|personally|of course|you know|right|either|at all|now|already|the most|the best"
-    r"|more|most|so far"
-    r"|actually|honestly|really|sometimes|lately|these days|nowadays|for sure|indeed|basically|tbh|also|again|still|and"
-    r"|or|but|so|the|a|an|of|to|with|for|:\)|:d|<3|xd|currently|at present|ok|okay|myself|best|overall"
-    r"|for that matter)$",
+    r"[\s,.!]+(?:a lot|lots|very much|so much|much|too|as well|though|tho|anyway|lol|haha|hehe|please|thanks"
+    r"|thank you|btw|in general|generally|personally|of course|you know|right|either|at all|now|already|the most"
+    r"|the best|more|most|so far|actually|honestly|really|sometimes|lately|these days|nowadays|for sure|indeed"
+    r"|basically|tbh|also|again|still|and|or|but|so|the|a|an|of|to|with|for|:\)|:d|<3|xd|currently|at present|ok|okay"
+    r"|myself|best|overall|for that matter)$",
     re.IGNORECASE,
 )
 _DEICTIC = re.compile(
     r"\b(?:this|these|those|your|yours|you|you're|it|it's|its|they|them|their|him|her|his|he|she|me|us|here|there"
-    r"|that's"
-    r"|above|below|following|aforementioned|what|how|why|everything|something|nothing|none|neither|someone"
+    r"|that's|above|below|following|aforementioned|what|how|why|everything|something|nothing|none|neither|someone"
     r"|everyone|anyone|same|stuff|things?|such(?! as)|further|another|that one|suggestions?|ideas?|approach|option"
     r"|advice|yourself|ya|u|ur|em)\b",
     re.IGNORECASE,
 )
 _OPENING = re.compile(
     r"(?:that|not|no|when|where|who|whenever|whatever|being able|having to|to (?:think|say|believe|imagine|see|know"
-    r"|hear"
-    r"|point|ask|add|be able)|seeing|hearing|knowing|each|every|both|our|i|i'm|so|if|as|for|with|and|or|but|about"
-    r"|from|is"
-    r"|are|was|at|in|on|by|than|because|since|more|most|less|better|best|too|very|well|some(?! of)|sounds?|like|yes|no"
-    r"|one|ones|my (?:new|first|current))\b|the\b(?!\s(?:beach|outdoors?|mountains?|sea\b|ocean|countryside|rain\b"
-    r"|snow\b"
-    r"|sun\b|gym\b|water\b|desert|cold\b|heat\b|winter|summer|woods|forest|arts\b|beatles|city\b|theat(?:er|re)|cinema"
-    r"|library|night\b|quiet\b|colou?rs?\s\w+|(?:\w+\s){0,3}?(?:look|smell|sound|taste|feel|feeling|texture"
-    r"|colou?r)s?\sof))"
-    r"|#?\d+\W*\Z",
+    r"|hear|point|ask|add|be able)|seeing|hearing|knowing|each|every|both|our|i|i'm|so|if|as|for|with|and|or|but"
+    r"|about|from|is|are|was|at|in|on|by|than|because|since|more|most|less|better|best|too|well|some(?! of)"
+    r"|sounds?|like|yes|no|one|ones|my (?:new|first|current))\b|the\b(?!\s(?:beach|outdoors?|mountains?|sea\b|ocean"
+    r"|countryside|rain\b|snow\b|sun\b|gym\b|water\b|desert|cold\b|heat\b|winter|summer|woods|forest|arts\b|beatles"
+    r"|city\b|theat(?:er|re)|cinema|library|night\b|quiet\b|colou?rs?\s\w+|(?:\w+\s){0,3}?(?:look|smell|sound|taste"
+    r"|feel|feeling|texture|colou?r)s?\sof))|#?\d+\W*\Z",
     re.IGNORECASE,
 )
 _ANY = re.compile(r"(?:any|all|anything)\b", re.IGNORECASE)

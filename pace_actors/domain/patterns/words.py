@@ -10,9 +10,8 @@ RELATIVE = (
     rf"(?:{PARTNER}|mom|mum|mama|mother|dad|father|papa|parents|son|daughter|sons|daughters|kids?|child|children"
     rf"|toddler"
     r"|brother|sister|brothers|sisters|siblings?|twins?|(?:grand|great-grand|step|god)(?:ma|mother|pa|father|son"
-    r"|daughter"
-    r"|dad|mom|mum|brother|sister|child|children|kids?|parents)|granny|grandpa|grandma|nana|aunt|auntie|uncle|cousin"
-    r"|cousins|niece|nephew|(?:mother|father|sister|brother|son|daughter)-in-law|in-laws|family)"
+    r"|daughter|dad|mom|mum|brother|sister|child|children|kids?|parents)|granny|grandpa|grandma|nana|aunt|auntie"
+    r"|uncle|cousin|cousins|niece|nephew|(?:mother|father|sister|brother|son|daughter)-in-law|in-laws|family)"
 )
 ANIMAL = (
     r"(?:dogs?|cats?|pupp(?:y|ies)|pups?|kittens?|kitt(?:y|ies)|hamsters?|guinea pigs?|rabbits?|bunn(?:y|ies)|parrots?"
