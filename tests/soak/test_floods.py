@@ -205,6 +205,8 @@ FLOODS = {
 @pytest.mark.parametrize(("count", "extra_mib"), [(20_000, 300), pytest.param(100_000, 300, marks=soak)])
 @pytest.mark.parametrize("flood", FLOODS)
 def test_a_flood_is_bounded_counted_and_told(tmp_path: Path, flood: str, count: int, extra_mib: int) -> None:
+    if flood == "many threads":  # the log's own queue overflows at 16,384; more would only take longer
+        count = min(count, 25_000)
     told = {name: int(value) for name, value in output_of(FLOODS[flood], tmp_path / "m", count, extra_mib).items()}
     assert told["refused"] + told["failed"] > 0, "this was no flood"
     assert told["refused"] == told["told"]
