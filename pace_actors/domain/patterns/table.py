@@ -24,6 +24,8 @@ _ADVERB = (
     r"|deathly|rather|have always|'ve always|has always|happen to|tend to|pretty|(?!(?:hardly|barely|rarely|scarcely"
     r"|only|possibly|probably|supposedly|allegedly|reply|fly|exclusively|solely)\b)[a-z]{2,14}ly)\s+){0,3}"
 )
+_ANY_WORD = r"(?:(?!(?:not|no|never|little|zero|any|few|none|without|hardly|barely|rarely)\b)[\w-]+\s+)"
+"""A word between the parts of a pattern; never one that denies it."""
 _NOT = r"(?:don't|do not|dont|don t|doesn't|does not)\s+(?:\w+ly\s+|even\s+|much\s+|at all\s+){0,2}"
 _VERBS: dict[str, str] = {
     "use": "uses", "drink": "drinks", "eat": "eats", "read": "reads", "watch": "watches", "listen to": "listens to",
@@ -71,12 +73,12 @@ def third_person(verb: str) -> str:
 
 
 _LIKING = (
-    r"(?:like|love|enjoy|adore|have (?:a )?(?:\w+ )?(?:passion|soft spot|love|fondness|weakness|thing) for)s?\s+"
-    r"|has (?:a )?(?:\w+ )?(?:passion|soft spot|love|fondness|weakness|thing) for\s+"
+    rf"(?:like|love|enjoy|adore|have (?:a )?{_ANY_WORD}?(?:passion|soft spot|love|fondness|weakness|thing) for)s?\s+"
+    rf"|has (?:a )?{_ANY_WORD}?(?:passion|soft spot|love|fondness|weakness|thing) for\s+"
 )
 _DISLIKING = (
     rf"(?:(?:dislike|hate|despise|detest|loathe|can't stand|cannot stand|cant stand|can't bear|cannot bear"
-    rf"|can't tolerate|cannot tolerate|(?:have|has) (?:an? )?(?:\w+ )?(?:aversion (?:to|for|towards?)"
+    rf"|can't tolerate|cannot tolerate|(?:have|has) (?:an? )?{_ANY_WORD}?(?:aversion (?:to|for|towards?)"
     rf"|dislike (?:for|of|towards?)|distaste for|hatred (?:for|of))"
     rf"|(?:have|has) (?:no|zero|little|absolutely no) (?:interest in|patience for)"
     rf"|{_NOT}(?:like|enjoy|love|care for|tolerate|appreciate|fancy))s?)\s+"
@@ -90,7 +92,8 @@ _DULL = (
 _HAVE = r"(?:have got|'ve got|'ve|have|has|own|owns|got)\s+"
 _COUNT = r"(?:an?|one|two|three|four|five|six|seven|\d{1,2}|several)\s+"
 _PETS = (
-    rf"{_COUNT}(?:(?!(?:hot|stuffed|toy|robot|plastic|and)\b)[\w'-]+\s+){{0,3}}?{ANIMAL}\b"
+    rf"{_COUNT}(?:(?!(?:hot|stuffed|toy|robot|plastic|and|or|of|about|for|with|on|to|from|like|in|at|who|that"
+    rf"|near)\b)[\w'-]+\s+){{0,3}}?{ANIMAL}\b"
     r"(?:,?\s+(?:named|called)\s+\w{1,20}(?:(?:, \w{1,20})?,? and (?!an?\b)\w{1,20}\b(?!\s+(?!and\b)\w))?)?"
 )
 MORE_PETS = re.compile(
@@ -105,7 +108,7 @@ DOES: tuple[Row, ...] = (
     ),
     _row(rf"{_ADVERB}prefers?\s+", "prefers", PREFERENCE, 820, "habit"),
     _row(
-        rf"{_ADVERB}(?:have|has) (?:a |an )?(?:\w+ )?preference for\s+|{_ADVERB}gravitates? towards?\s+"
+        rf"{_ADVERB}(?:have|has) (?:a |an )?{_ANY_WORD}?preference for\s+|{_ADVERB}gravitates? towards?\s+"
         rf"|{_ADVERB}(?:favou?r|opt for)s?\s+|{_ADVERB}opts for\s+|{_ADVERB}prioriti[sz]es?\s+",
         "prefers", PREFERENCE, 800, "habit",
     ),
@@ -117,7 +120,7 @@ DOES: tuple[Row, ...] = (
         "is allergic to", HEALTH, 860,
     ),
     _row(
-        rf"{_ADVERB}{_HAVE}(?:an? )?(?:[\w-]+ ){{0,3}}(?:allergy|allergies) to\s+",
+        rf"{_ADVERB}{_HAVE}(?:an? )?{_ANY_WORD}{{0,3}}(?:allergy|allergies) to\s+",
         "is allergic to", HEALTH, 860, "habit", splits=True,
     ),
     _row(rf"{_ADVERB}(?:{_LIKING})", "likes", PREFERENCE, 800, "liking"),
@@ -128,7 +131,7 @@ DOES: tuple[Row, ...] = (
         "dislikes", PREFERENCE, 760, "disliking",
     ),
     _row(
-        rf"{_ADVERB}(?:have|has) (?:a |an )?(?:\w+ )?(?:fear of|phobia of)\s+", "fears", HEALTH, 800, "disliking"
+        rf"{_ADVERB}(?:have|has) (?:a |an )?{_ANY_WORD}?(?:fear of|phobia of)\s+", "fears", HEALTH, 800, "disliking"
     ),
     _row(
         rf"{_ADVERB}(?:(?:try to |make sure to )?avoid|steer clear of|stay away from|shy away from)s?\s+",
@@ -179,7 +182,7 @@ DOES: tuple[Row, ...] = (
         "has family", FAMILY, 800,
     ),
     _row(rf"{_ADVERB}(?:suffer|suffers) from\s+(?!the\s+consequences)", "has condition", HEALTH, 820, "habit"),
-    _row(r"(?:have|has|'ve) (?:\w+ )?been diagnosed with\s+", "has condition", HEALTH, 820, "habit"),
+    _row(rf"(?:have|has|'ve) {_ANY_WORD}?been diagnosed with\s+", "has condition", HEALTH, 820, "habit"),
     _row(rf"{_ADVERB}{_HAVE}(?P<value>{CONDITION})\b(?!\s+(?:that|to)\b)", "has condition", HEALTH, 780),
     _row(
         rf"{_ADVERB}(?:get|gets|experience|experiences)\s+(?:\w+ly )?(?P<value>(?:motion|car|sea|air"
@@ -209,7 +212,7 @@ IS: tuple[Row, ...] = (
          "follows diet", PREFERENCE, 820),
     _row(rf"{_ADVERB}on (?:an?\s+)?(?P<value>[\w-]+(?: [\w-]+){{0,2}}?)\s+diet\b", "follows diet", PREFERENCE, 800),
     _row(
-        rf"{_ADVERB}(?:an?\s+)?(?:\w+\s+)?(?:fan of|fond of|passionate about|obsessed with|into|lover of)\s+",
+        rf"{_ADVERB}(?:an?\s+{_ANY_WORD}{{0,2}}(?:fan of|lover of)|fond of|passionate about|obsessed with|into)\s+",
         "likes", PREFERENCE, 790, "liking",
     ),
     _row(
@@ -228,13 +231,14 @@ IS: tuple[Row, ...] = (
     _row(rf"{_ADVERB}(?:working|employed) (?:at|for|by)\s+", "works at", WORK, 800, "employer"),
     _row(rf"{_ADVERB}working as\s+(?=an?\s)", "works as", WORK, 820, "job"),
     _row(
-        rf"{_ADVERB}(?P<value>an?\s+(?:[\w-]+\s+){{0,3}}?(?:student|undergraduate|freshman|sophomore|phd candidate))"
+        rf"{_ADVERB}(?P<value>an?\s+{_ANY_WORD}{{0,3}}?(?:student|undergraduate|freshman|sophomore|phd candidate))"
         r"(?=\s*(?:$|[.,;!?:–—)]|-\s|and\b|at\b|in\b|from\b|studying\b|with\b|who\b|but\b|so\b|majoring\b))",
         "is", "", 800, "habit",
     ),
     _row(
-        rf"{_ADVERB}(?:an?|the)\s+(?:\d{{2}}[- ]years?[- ]old\s+)?(?P<value>(?!not\b"
-        rf"|no\b)(?:[\w-]+\s+){{0,3}}?{CALLING})"
+        rf"{_ADVERB}an?\s+(?:\d{{2}}[- ]years?[- ]old\s+)?(?P<value>"
+        rf"(?!(?:retired|former|ex|aspiring|born|future|wannabe|failed|fellow|terrible"
+        rf"|bad)\b){_ANY_WORD}{{0,3}}?{CALLING})"
         r"(?=\s*(?:$|[.,;!?:–—)]|-\s|and\b|at\b|in\b|from\b|by (?:trade|profession)|who\b|with\b|here\b|for\b|of\b"
         r"|but\b|so\b|working\b|living\b|specializing\b|turned\b))",
         "works as", WORK, 800, "job",
@@ -246,7 +250,8 @@ IS: tuple[Row, ...] = (
         "has marital status", RELATIONSHIP, 800,
     ),
     _row(
-        rf"{_ADVERB}(?P<value>diabetic|asthmatic|epileptic|pregnant|expecting|autistic|dyslexic|bipolar|deaf|blind"
+        rf"{_ADVERB}(?P<value>diabetic|asthmatic|epileptic|pregnant|expecting(?=\s*(?:$|[.,!])|\s(?:a|our)\s(?:baby"
+        rf"|child))|autistic|dyslexic|bipolar|deaf|blind"
         rf"|disabled"
         r"|colou?r[- ]?blind|wheelchair[- ]bound|HIV[- ]positive|lactose[- ]intolerant|celiac|coeliac"
         r"|immunocompromised)\b",
@@ -295,7 +300,7 @@ OWNED: tuple[Row, ...] = (
         rf"| is)\s+(?P<value>{LANGUAGE})\b", "speaks", "", 860),
     _row(r"(?:job|profession|occupation|day job)(?:'s"
         r"| is)\s+(?=(?:as\s+)?an?\s)(?:as\s+)?", "works as", WORK, 820, "job"),
-    _row(r"(?:employer|company)(?:'s| is)\s+(?:called\s+)?(?=[A-Z])", "works at", WORK, 760, "employer"),
+    _row(r"(?:employer|company)(?:'s| is)\s+(?:called\s+)?(?=(?-i:[A-Z]))", "works at", WORK, 760, "employer"),
     _row(r"allergies(?: are|:)\s+", "is allergic to", HEALTH, 840, "habit", splits=True),
 )  # fmt: skip
 """Behind "my" or "our"."""

@@ -16,9 +16,12 @@ _STOP = re.compile(
     r"|that|a|well)\b|as i'm|so (?:i|i'm|that|can|could|please|we|it|my|the|what|when|any|let's|this)\b|but\b|given\b"
     r"|when (?:i|i'm|it|they|we|he|she|you|my|the)\b|hence|therefore|plus\b|especially when|even (?:if|when"
     r"|though))\b|,?\s(?:and|or|yet)\s(?:i|i'm|i've|i'll|i'd|my|we|we're|it|it's|they|you|he|she|that|that's|this"
-    r"|find|prefer|refuse|need|want|will|can|can't|am|is|are|has|was|think|feel|believe|don't|do not|cannot|never|try"
+    r"|find|prefer|refuse|need|want|will|can|can't|am|is|are|has|was|think|feel(?! of)|believe|don't|do not|cannot"
+    r"|never|try"
     r"|often|am|look|looking|wanted|decided|tend|strongly|really|also|do|get|there|then|how|what|can|could|would|so"
-    r"|have|had|her|his|its|these|those|all|both|live in|work (?:at|for|in|as)|love|hate|hope|hoping|currently|plan"
+    r"|have|had|her|his|its|these|those|all|both|live in|work (?:at|for|in|as)|love|hate|stick|luckily|fortunately"
+    r"|prefer|keep|hope"
+    r"|hoping|currently|plan"
     r"|planning|trying)\b",
     re.IGNORECASE,
 )
@@ -36,20 +39,20 @@ _FILLER = re.compile(
     r"|thank you|btw|in general|generally|personally|of course|you know|right|either|at all|now|already|the most"
     r"|the best|more|most|so far|actually|honestly|really|sometimes|lately|these days|nowadays|for sure|indeed"
     r"|basically|tbh|also|again|still|and|or|but|so|the|a|an|of|to|with|for|:\)|:d|<3|xd|currently|at present|ok|okay"
-    r"|myself|best|overall|for that matter)$",
+    r"|myself|best|overall|for that matter|(?:and|or) (?:things|anything|stuff) like that|to begin with)$",
     re.IGNORECASE,
 )
 _DEICTIC = re.compile(
     r"\b(?:this|these|those|your|yours|you|you're|it|it's|its|they|them|their|him|her|his|he|she|me|us|here|there"
-    r"|that's|above|below|following|aforementioned|what|how|why|everything|something|nothing|none|neither|someone"
+    r"|that's|above|below|aforementioned|what|how|why|everything|something|nothing|none|neither|someone"
     r"|everyone|anyone|same|stuff|things?|such(?! as)|further|another|that one|suggestions?|ideas?|approach|option"
-    r"|advice|yourself|ya|u|ur|em)\b",
+    r"|advice|yourself|ya|u|ur|em)\b|\bones?\Z",
     re.IGNORECASE,
 )
 _OPENING = re.compile(
     r"(?:that|not|no|when|where|who|whenever|whatever|being able|having to|to (?:think|say|believe|imagine|see|know"
     r"|hear|point|ask|add|be able)|seeing|hearing|knowing|each|every|both|our|i|i'm|so|if|as|for|with|and|or|but"
-    r"|about|from|is|are|was|at|in|on|by|than|because|since|more|most|less|better|best|too|well|some(?! of)"
+    r"|about|from|is|are|was|at|in|on|by|than|because|since|(?:more|most|less|better|best|well)(?!-)|too|some(?! of)"
     r"|sounds?|like|yes|no|one|ones|my (?:new|first|current))\b|the\b(?!\s(?:beach|outdoors?|mountains?|sea\b|ocean"
     r"|countryside|rain\b|snow\b|sun\b|gym\b|water\b|desert|cold\b|heat\b|winter|summer|woods|forest|arts\b|beatles"
     r"|city\b|theat(?:er|re)|cinema|library|night\b|quiet\b|colou?rs?\s\w+|(?:\w+\s){0,3}?(?:look|smell|sound|taste"

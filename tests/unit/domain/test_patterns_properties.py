@@ -101,6 +101,22 @@ def test_what_is_learnt_is_not_learnt_once_it_is_asked_supposed_or_quoted(text: 
         assert extract(f'"{first}"') == ()
 
 
+@pytest.mark.parametrize("text", [text for cases in ASSERTED.values() for text, _, _ in cases])
+def test_denied_it_is_never_learnt_as_if_it_were_asserted(text: str) -> None:
+    first = re.split(r"[.!?。\n,]", text.replace("’", "'"))[0].strip()
+    asserted = {(one.predicate, one.value) for one in extract(first)[:1]}
+    denials = [
+        re.sub(r"^(I'm|I am|We're|i am) ", r"\1 not ", first),
+        re.sub(r"^(I|We|i) (?!am\b)", r"\1 don't ", first),
+        re.sub(r"^(I|We|i) (?!am\b)", r"\1 never ", first),
+        re.sub(r"^(I'm|I am|We're|i am) ", r"\1 definitely not ", first),
+        re.sub(r" (is|are) ", r" \1 not ", first),
+    ]
+    for denied in denials:
+        if denied != first:
+            assert not asserted & {(one.predicate, one.value) for one in extract(denied)}, denied
+
+
 def test_what_lies_behind_the_bound_is_not_looked_at() -> None:
     filler = "word " * (LOOK_CHARS_MAX // 5)
     assert [one.value for one in extract(f"I prefer tea. {filler} I prefer coffee.")] == ["tea"]
@@ -112,8 +128,8 @@ def test_a_turn_that_states_very_much_is_cut_off() -> None:
 
 
 ADVERSARIAL = [
-    "I really ", "I'm a big big ", "my mom is really ", "I have a big big ", "the deadline for a b c ",
-    "I find a b c d ", ", and I ", " and prefer ", "“", "'a ", '"', "\n", "- a\n", "A: b\n", "write a", "a:\n", "I love a, ",
+    "I really ", "I'm a big big ", "my mom is really ", "I have a big big ", "the deadline for a b c ", ", and I ",
+    "I find a b c d ", " and prefer ", "“", "'a ", '"', "\n", "- a\n", "A: b\n", "write a", "a:\n", "I love a, ",
     "my favorite a b c ", "a is my ", "I follow a b and c, d or ", " ", "\t", "ly really slowly ", "\ud800", "。", "? ",
     "I like " + "a" * 300,
 ]  # fmt: skip
