@@ -50,8 +50,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
         return self.position + len(self.decided)
 
 
-def batches(stored: Iterable[StoredEvent], prefix: str = "") -> Iterator[Batch]:
-    """Group events into batches; those of streams whose names begin otherwise than with `prefix` are not decoded.
+def batches(stored: Iterable[StoredEvent], prefix: str | tuple[str, ...] = "") -> Iterator[Batch]:
+    """Group events into batches; those of streams whose names begin with none of `prefix` are not decoded.
 
     A batch whose first event is not among them is left out; so is one cut short.
     """

@@ -12,7 +12,7 @@ from pace_actors.domain.facts_state import NOBODY, FactsState
 from pace_actors.domain.fold import batches
 from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants, holds_together, state_digest, world_hash
 from pace_actors.domain.thread import evolve
-from pace_actors.values import THREAD_PREFIX, ThreadKey
+from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX, ThreadKey
 
 Progress = Callable[[int, int], None]
 """Called with the position reached and the position of the end."""
@@ -57,7 +57,8 @@ def replay(log: EventLog, *, on_progress: Progress | None = None) -> Replayed:
     facts: dict[str, FactsState] = {}
     broken: list[Broken] = []
     broken_count = count = 0
-    for batch in batches(log.read_all(limit=head)) if head else ():  # positions are gapless
+    known = (THREAD_PREFIX, FACTS_PREFIX)
+    for batch in batches(log.read_all(limit=head), known) if head else ():  # positions are gapless
         stream = batch.stream
         if not stream.startswith(THREAD_PREFIX):
             facts[stream] = evolve_facts(facts.get(stream, NOBODY), batch.heard, batch.decided)

@@ -74,12 +74,12 @@ def test_a_different_word_is_a_different_hash() -> None:
     assert len(hashes) == 2
 
 
-def test_streams_that_are_no_threads_are_passed_over() -> None:
+def test_streams_of_others_are_passed_over() -> None:
     """Other parts of the product have streams of their own, with types that this fold need not know."""
     with_others, without = MemoryLog(), MemoryLog(REGISTRY)
     write(without, ADA, turn("a"), turn("b"))
     for event in without.read_all():
-        with_others.append("facts/ada", [NewEvent("Unknown", b"?")])
+        with_others.append("others/ada", [NewEvent("Unknown", b"?")])
         if event.place == 0:
             batch = list(without.read_all(event.position - 1, limit=event.count))
             with_others.append(event.stream, [NewEvent(each.type, each.payload) for each in batch])
