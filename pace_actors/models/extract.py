@@ -31,8 +31,6 @@ SHOWN_MAX: Final = 40
 SHOWN_CHARS_MAX: Final = 200
 STATUS_NOT_THIS_FORMAT: Final = frozenset({None, 400, 404, 422, 500, 501})
 """With any of them some server says that it does not know a `response_format`; None: an error with status 200."""
-WORD_CHARS_MIN: Final = 3
-"""Shorter words stand in every text."""
 DOUBTS_MAX: Final = 2
 """An error of the server that goes away without the format may have been another one, once."""
 
@@ -112,17 +110,15 @@ class ChatExtractor:
         return f"chat-facts/{VERSION} by {title(self._client)}"
 
     def extract(self, task: ExtractTask) -> ExtractReply:
-        """What could be read of the model's answer and is of this turn.
+        """What could be read of the model's answer. What in it is worth keeping is for others to judge.
 
         Raises `ModelFailure`: `Unreadable` where nothing can be read.
         """
         reply = halving(self._client, self._clock, capped(task), self._asked, halved)
         items, malformed = read_items(reply.text)
-        told = [item for item in items if is_told(item, task)]
-        known = {tuple(_words(line)) for line in task.shown}
-        new = [item for item in told if tuple(_words(f"{item.subject} {item.predicate} {item.value}")) not in known]
-        malformed += len(items) - len(told)
-        return ExtractReply(items=tuple(new), malformed=malformed, model=reply.model, finish=reply.finish)
+        own = tuple(item for item in items if has_its_names(item, task))
+        malformed += len(items) - len(own)
+        return ExtractReply(items=own, malformed=malformed, model=reply.model, finish=reply.finish)
 
     def patience_s(self, asked_s: float) -> float:
         """The client's: longer for the first call of a server."""
@@ -215,29 +211,13 @@ def _is_about_the_format(failure: ModelFailure) -> bool:
     return not is_other and failure.status in STATUS_NOT_THIS_FORMAT
 
 
-def is_told(item: ExtractItem, task: ExtractTask) -> bool:
-    """Whether an item can be of the turn: the user said at least half of its value's words, and the turn has its names.
+def has_its_names(item: ExtractItem, task: ExtractTask) -> bool:
+    """Whether the turn has the names of an item's subject. Small models repeat the examples that they were given.
 
-    Small models invent, and repeat the examples that they were given.
-
-    >>> task = ExtractTask("My mom lives in Oslo.", "Nice!", (), 60)
-    >>> [is_told(ExtractItem(who, "lives in", value, 900, ()), task)
-    ...  for who, value in (("user's mother", "Oslo"), ("user's sister Ines", "Oslo"), ("user's mom", "Porto"))]
-    [True, False, False]
+    >>> task = ExtractTask("My mother lives in Oslo.", "Nice!", (), 60)
+    >>> [has_its_names(ExtractItem(who, "lives in", "Oslo", 900, ()), task) for who in ("user's mom", "sister Ines")]
+    [True, False]
     """
-    user = task.user.casefold()
-    words = _words(item.value)
-    telling = [word for word in words if len(word) >= WORD_CHARS_MIN or not word.isascii() or word.isdigit()] or words
     names = [word.casefold() for word in _WORD.findall(item.subject) if word[0].isupper()]
-    both = f"{user} {task.assistant.casefold()} user i"
-    said = sum(_stands_in(word, user) for word in telling)
-    return 2 * said >= len(telling) and all(name in both for name in names)
-
-
-def _stands_in(word: str, text: str) -> bool:
-    """A word of a script without blanks may be one of several in a row: two characters of it are enough."""
-    return word in text or (not word.isascii() and any(word[at : at + 2] in text for at in range(len(word) - 1)))
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    turn = f"{task.user} {task.assistant} user i".casefold()
+    return all(name in turn for name in names)

@@ -56,7 +56,7 @@ class ExtractTask(msgspec.Struct, frozen=True):
     user: str
     assistant: str
     shown: tuple[str, ...]
-    """Facts that the turn's context had shown, `subject predicate value` each: never to be told again as new."""
+    """Facts that the turn's context had shown, `subject predicate value` each: the model is told not to repeat them."""
     deadline_s: float
     """Total time, whatever the server does meanwhile."""
 
@@ -79,7 +79,7 @@ class ExtractReply(msgspec.Struct, frozen=True):
     items: tuple[ExtractItem, ...]
     """Each triple once."""
     malformed: int
-    """Items that could not be read, the answer's end cut off, or that are not of the turn."""
+    """Items that could not be read, that the answer's end cut off, or that are of another turn."""
     model: str
     """The model that the reply names."""
     finish: Finish

@@ -269,34 +269,26 @@ def test_an_answer_of_which_nothing_can_be_read_is_malformed(text: str | None) -
         assert caught.value.kind == "malformed"
 
 
-def test_what_the_context_had_shown_is_not_new_whoever_repeats_it() -> None:
-    oslo = ExtractItem("User's mom", "lives in", "Oslo", 900, ())
-    with extractor(lambda *_: server_says.reply(facts(TEA, oslo))) as (made, _):
-        reply = made.extract(turn_of(SAID, "", "user's  mom lives in oslo."))
-    assert (reply.items, reply.malformed) == ((TEA,), 0)
-
-
 @pytest.mark.parametrize(
-    ("user", "subject", "value", "is_kept"),
+    ("user", "subject", "is_kept"),
     [
-        ("I live in Oslo.", "user", "Oslo", True),
-        ("I live in Oslo.", "user", "Porto", False),
-        ("I live in Oslo.", "user's sister Ines", "Oslo", False),
-        ("My sister Ines lives in Oslo.", "user's sister Ines", "in the city of Oslo", False),
-        ("My sister Ines lives in Oslo.", "User's sister Ines", "Oslo", True),
-        ("What do you know?", "user", "what Rita told", False),
-        ("我最喜欢绿茶。", "用户", "喜欢绿茶", True),
-        ("我最喜欢绿茶。", "用户", "红酒", False),
-        ("Ich wohne in Köln.", "Ich", "KÖLN", True),
-        ("I have 3 cats", "user", "3", True),
-        ("I have 3 cats", "user", "4", False),
+        ("I live in Oslo.", "user", True),
+        ("I live in Oslo.", "User", True),
+        ("I live in Oslo.", "I", True),
+        ("I live in Oslo.", "user's sister Ines", False),
+        ("My sister ines lives in Oslo.", "User's sister Ines", True),
+        ("My mum lives in Oslo.", "user's mother", True),
+        ("She lives in Oslo.", "Rita", True),
+        ("我住在奥斯陆。", "用户", True),
+        ("Мама живёт в Осло.", "Мама", True),
+        ("Мама живёт в Осло.", "Нина", False),
     ],
 )
-def test_what_the_user_did_not_say_is_not_kept(user: str, subject: str, value: str, is_kept: bool) -> None:  # noqa: FBT001
-    """Small models invent, and repeat their examples; an assistant's words are no facts about a user."""
-    item = ExtractItem(subject, "lives in", value, 900, ())
+def test_a_subject_whose_name_nobody_spoke_of_is_not_kept(user: str, subject: str, is_kept: bool) -> None:  # noqa: FBT001
+    """Small models repeat their examples. That the value was said is held of every extractor, by the actor."""
+    item = ExtractItem(subject, "lives in", "Oslo", 900, ())
     with extractor(lambda *_: server_says.reply(facts(item))) as (made, _):
-        reply = made.extract(turn_of(user, "Rita and Porto, I see."))
+        reply = made.extract(turn_of(user, "Rita, I see."))
     assert reply == ExtractReply((item,) if is_kept else (), int(not is_kept), "tiny", "stop")
 
 
