@@ -37,7 +37,8 @@ _EMPLOYER_NOT = re.compile(
     r"|most|best|moment|time|end|weekend|day|morning|rest|past|last|next|first|goal|good|money)|your|his|their|its"
     r"|what|which|\d|hours|days|weeks|months|years|now\b|free|money|least|all|any|everyone|someone|an? (?:while"
     r"|living|few|bit|long|couple|different|new|better|week|day|year|month|team|way|group|pair|hybrid|similar|cycle"
-    r"|loop)|an (?:hour|array)|progress|most|some|person|different|best|teams?\b|groups?|pairs|parallel|tandem|sync"
+    r"|loop)|an (?:hour|array)|an? (?:company|firm|business|client)\s*\Z|progress|most|some|person|different|best"
+    r"|teams?\b|groups?|pairs|parallel|tandem|sync"
     r"|practice|theory|general|real|production|conjunction|small|short|long|batches|our favou?r|my favou?r|other|each"
     r"|every|and\b|harmony|silence|more|many|two|three|one|bursts|chunks|as\b)",
     re.IGNORECASE,

@@ -21,8 +21,8 @@ _BOUNDARY = re.compile(
     re.IGNORECASE,
 )
 _SHARED = re.compile(
-    r",?\s(?:and|but|yet|so|or|;)\s+(?:(?:also|strongly|really|instead|generally|much|rather|absolutely"
-    r"|therefore)\s+){0,2}(?=(?:prefer|love|hate|dislike|enjoy|avoid|despise|detest|loathe|refuse|don't like"
+    r",?\s(?:and|but|yet|so|or|;)\s+(?:(?:also|instead|rather|much|(?!only)[a-z]{3,12}ly)\s+){0,2}(?=(?:prefer|love"
+    r"|hate|dislike|enjoy|avoid|despise|detest|loathe|refuse|don't like"
     r"|do not like|can't stand|cannot stand|only|exclusively)s?\s)",
     re.IGNORECASE,
 )

@@ -22,7 +22,7 @@ _ADVERB = (
     r"|totally|personally|actually|honestly|typically|do|does|simply|strictly|highly|deeply|genuinely|currently|now"
     r"|both|firmly|greatly|kinda|completely|quite|very|so|super|big|all|too|usually|normally|extremely|severely"
     r"|deathly|rather|have always|'ve always|has always|happen to|tend to|pretty|(?!(?:hardly|barely|rarely|scarcely"
-    r"|only|possibly|probably|supposedly|allegedly|reply|fly|exclusively|solely)\b)[a-z]{2,14}ly)\s+){0,3}"
+    r"|only|possibly|probably|supposedly|allegedly|reply|fly|exclusively|solely)\b)(?-i:[a-z]{2,14}ly))\s+){0,3}"
 )
 _ANY_WORD = r"(?:(?!(?:not|no|never|little|zero|any|few|none|without|hardly|barely|rarely)\b)[\w-]+\s+)"
 """A word between the parts of a pattern; never one that denies it."""

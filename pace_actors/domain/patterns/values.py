@@ -46,7 +46,7 @@ _DEICTIC = re.compile(
     r"\b(?:this|these|those|your|yours|you|you're|it|it's|its|they|them|their|him|her|his|he|she|me|us|here|there"
     r"|that's|above|below|aforementioned|what|how|why|everything|something|nothing|none|neither|someone"
     r"|everyone|anyone|same|stuff|things?|such(?! as)|further|another|that one|suggestions?|ideas?|approach|option"
-    r"|advice|yourself|ya|u|ur|em)\b|\bones?\Z",
+    r"|advice|yourself|ya|u|ur|em)\b|\bones?\Z|\b(?:to|of|in|into|with|for|on|from|about|at)\sthat\b",
     re.IGNORECASE,
 )
 _OPENING = re.compile(
@@ -55,12 +55,14 @@ _OPENING = re.compile(
     r"|about|from|is|are|was|at|in|on|by|than|because|since|(?:more|most|less|better|best|well)(?!-)|too|some(?! of)"
     r"|sounds?|like|yes|no|one|ones|my (?:new|first|current))\b|the\b(?!\s(?:beach|outdoors?|mountains?|sea\b|ocean"
     r"|countryside|rain\b|snow\b|sun\b|gym\b|water\b|desert|cold\b|heat\b|winter|summer|woods|forest|arts\b|beatles"
-    r"|city\b|theat(?:er|re)|cinema|library|night\b|quiet\b|colou?rs?\s\w+|(?:\w+\s){0,3}?(?:look|smell|sound|taste"
-    r"|feel|feeling|texture|colou?r)s?\sof))|#?\d+\W*\Z",
+    r"|city\b|theat(?:er|re)|cinema|library|night\b|quiet\b|colou?rs?\s(?!and\b|or\b|of\b|in\b|on\b|that\b|you)\w+"
+    r"|(?:\w+\s){0,3}?(?:look|smell|sound|taste"
+    r"|feel|feeling|texture|colou?r)s?\sof\s(?!the\b|this|that|our)))|#?\d+\W*\Z",
     re.IGNORECASE,
 )
 _ANY = re.compile(r"(?:any|all|anything)\b", re.IGNORECASE)
 _LIST_END = re.compile(r"(?:^|\s)(?:and|or)\s", re.IGNORECASE)
+_ENDS_ON_ADJECTIVE = re.compile(r"\s(?:with|in|at|for|of|an?|more|very)\s[a-z]+(?<!s)\s?\Z")
 _WORD = re.compile(r"[^\W_]")
 _EDGE = " \t\n,.;:!?。！？、，｡\"'()[]*_“”‘’«»…-–—~"
 
@@ -80,8 +82,9 @@ def _list_end(masked: str, start: int, end: int) -> int:
     words = len(first.split())
     reach = start + len(first)
     short = reach
-    if words <= _ADJECTIVE_WORDS_MAX and not _NOT_OF_A_LIST.match(others[0]):
-        short += 2 + len(others[0])  # "quiet, remote places"
+    # "quiet, remote places", "rooms with modern, simple beds": an adjective goes with the next part
+    if (words <= _ADJECTIVE_WORDS_MAX or _ENDS_ON_ADJECTIVE.search(first)) and not _NOT_OF_A_LIST.match(others[0]):
+        short += 2 + len(others[0])
     for part in others if words <= _LIST_WORDS_MAX + 2 else []:
         reach += 2 + len(part)
         if len(part.split()) > _LIST_WORDS_MAX or _NOT_OF_A_LIST.match(part):
