@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, ClassVar, Final
 
-from eventlog import Appended, Snapshot
+from eventlog import Appended
 from pace_actors import messages as m
 from pace_actors.actors.facts_log import FactsLog, delivery_key, note_key, outcome_of, statement_key
 from pace_actors.actors.services import Services
 from pace_actors.actors.stream_actor import StreamActor, done, give
-from pace_actors.domain.facts import TOMBSTONE, decide, evolve
+from pace_actors.domain.facts import TOMBSTONE, admit, decide, evolve
 from pace_actors.domain.facts_state import FactsState
 from pace_actors.domain.prepare import redacted_detail
 from pace_actors.domain.prepare_facts import (
@@ -22,7 +22,7 @@ from pace_actors.domain.prepare_facts import (
     prepare_candidate,
     prepare_note,
 )
-from pace_actors.domain.snapshots import FACTS
+from pace_actors.domain.snapshots import FACTS, Snapshots
 from pace_actors.errors import StatementConflict
 from pace_actors.events import (
     CandidatesExtracted,
@@ -47,6 +47,7 @@ class FactStoreActor(StreamActor[FactsState]):
     """The actor of one user's facts and notes."""
 
     what: ClassVar[str] = "store of facts"
+    snapshots: ClassVar[Snapshots[FactsState]] = FACTS
 
     def __init__(self, key: UserKey, services: Services) -> None:
         super().__init__(key.stream, services, services.logger.bind(user=key.user))
@@ -63,8 +64,8 @@ class FactStoreActor(StreamActor[FactsState]):
     def _evolve(self, state: FactsState, heard: FactInput, decided: Sequence[FactDecision]) -> FactsState:
         return evolve(state, heard, decided)
 
-    def _snapshot(self, before: FactsState, after: FactsState) -> Snapshot | None:
-        return FACTS.of(after) if FACTS.due(before, after, self._services.snapshot_every) else None
+    def _built(self) -> None:
+        self._snapshot_version = self._log.snapshot_version
 
     def _fall_asleep(self) -> bool:
         return self._services.sleep_facts(self._key, self._me)
@@ -111,8 +112,8 @@ class FactStoreActor(StreamActor[FactsState]):
         return m.FactsView(key=self._key, state=self._ahead, durable_version=self._durable_version)
 
     def _take_candidates(self, message: m.DeliverCandidates, reply: Reply | None) -> None:
-        key = delivery_key(message.source, message.number)
-        if self._is_known(f"turn {message.source}/{message.number}", b"", reply, lambda: self._first_delivery(key)):
+        key, name = delivery_key(message.source, message.number), f"turn {message.source}/{message.number}"
+        if self._is_known(message, name, b"", reply, lambda: self._first_delivery(key)):
             return
         now = self._host.now()
         self._open(message, now)
@@ -136,8 +137,8 @@ class FactStoreActor(StreamActor[FactsState]):
             prepared=PREPARE_FACTS_VERSION,
         )
         self._write_uses(message, now, len(candidates))
-        name = f"turn {message.source}/{message.number}"
-        self._append(message, heard, decide(self._ahead, heard), done, reply, key=key, turn_id=name)
+        decided = decide(self._ahead, heard)
+        self._append(message, admit(heard, decided), decided, done, reply, key=key, turn_id=name)
 
     def _candidates(self, message: m.DeliverCandidates) -> tuple[tuple[Candidate, ...], int]:
         """Each triple once; without what only repeats what the turn's context had shown."""
@@ -173,8 +174,9 @@ class FactStoreActor(StreamActor[FactsState]):
     def _state_fact(self, message: m.StateFact, reply: Reply | None) -> None:
         key = statement_key(message.statement_id) if message.statement_id else None
         digest = _digest(message)
+        name = message.statement_id
         if key is not None and self._is_known(
-            message.statement_id, digest, reply, lambda: self._log.first_statement(message.statement_id, digest)
+            message, name, digest, reply, lambda: self._log.first_statement(name, digest)
         ):
             return
         self._open(message, message.at)
@@ -206,7 +208,7 @@ class FactStoreActor(StreamActor[FactsState]):
             last = appended.first_position + appended.count - 1
             return m.Stated(fact=outcome.fact, outcome=outcome.outcome, reason=outcome.reason, position=last)
 
-        self._append(message, heard, decided, answer, reply, key=key, turn_id=message.statement_id, digest=digest)
+        self._append(message, admit(heard, decided), decided, answer, reply, key=key, turn_id=name, digest=digest)
 
     def _forget(self, message: m.ForgetFacts, reply: Reply | None) -> None:
         if not message.everything and not any(self._ahead.row(fact) for fact in message.facts):
@@ -235,9 +237,8 @@ class FactStoreActor(StreamActor[FactsState]):
         heard = prepare_note(message.text, topics=message.topics, at=message.at, policy=self._services.policy)
         key = note_key(message.note_id) if message.note_id else None
         digest = _digest(message)
-        if key is not None and self._is_known(
-            message.note_id, digest, reply, lambda: self._log.first_note(message.note_id, digest)
-        ):
+        name = message.note_id
+        if key is not None and self._is_known(message, name, digest, reply, lambda: self._log.first_note(name, digest)):
             return
         self._open(message, message.at)
         note = self._ahead.version + 1
@@ -246,13 +247,15 @@ class FactStoreActor(StreamActor[FactsState]):
             return m.NoteKept(note=note, position=appended.first_position)
 
         decided = decide(self._ahead, heard)
-        self._append(message, heard, decided, answer, reply, key=key, turn_id=message.note_id, digest=digest)
+        self._append(message, heard, decided, answer, reply, key=key, turn_id=name, digest=digest)
 
     # --- what goes before an append -----------------------------------------------------------------------------------
 
-    def _is_known(self, name: str, digest: bytes, reply: Reply | None, first: Callable[[], Any]) -> bool:
+    def _is_known(
+        self, message: m.Message, name: str, digest: bytes, reply: Reply | None, first: Callable[[], Any]
+    ) -> bool:
         """Whether this was appended before, or is on its way: then its first outcome is the answer."""
-        under_way = self._appends.find(name)
+        under_way = self._appends.find(name, type(message))
         if under_way is not None:
             if under_way.digest != digest:
                 raise StatementConflict(f"{name!r} was used before for something else", statement_id=name)
@@ -273,6 +276,7 @@ class FactStoreActor(StreamActor[FactsState]):
     def _write_uses(self, message: m.Message, at: Microseconds, coming: int) -> None:
         """At most once a minute, and always before one may have to go because it was not used."""
         used = tuple(fact for fact in self._used if self._ahead.row(fact) is not None)
+        self._used = dict.fromkeys(used)
         crowded = len(self._ahead.active) + coming > self._services.facts_max
         if used and (crowded or len(used) > USES_MAX or at - self._ahead.used_noted_at >= USES_EVERY):
             heard = FactsUsed(at=at, facts=used)

@@ -26,12 +26,15 @@ class FactsLog:
     def __init__(self, log: EventLog, stream: str) -> None:
         self._log = log
         self._stream = stream
+        self.snapshot_version = 0
+        """Of the snapshot that the state was last read from."""
 
     def state(self, logger: FilteringBoundLogger) -> FactsState:
         """The durable state: from the snapshot on, where there is one that this code can use."""
         loaded = FACTS.load(self._log.load_snapshot(self._stream))
         if loaded.dropped:
             logger.warning("snapshot_dropped", reason=loaded.dropped)
+        self.snapshot_version = loaded.state.version
         return facts_from(loaded.state, self._log.read(self._stream, loaded.state.version))
 
     def head(self) -> int:

@@ -11,13 +11,13 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from eventlog import Appended, Chain, EventLogError, Snapshot, WrongExpectedVersion
 from pace_actors import messages as m
 from pace_actors.actors.appends import Appends, Undurable, not_stored
 from pace_actors.actors.services import Services
-from pace_actors.domain.snapshots import SURPLUS
+from pace_actors.domain.snapshots import SURPLUS, Snapshots, Versioned
 from pace_actors.errors import PaceClosed, PaceError
 from pace_actors.runtime.logs import saying
 from pace_actors.runtime.port import Address, Reply, Timer
@@ -30,15 +30,6 @@ RETRIES_MAX = 3
 """How often a command is decided again because somebody else had appended to the stream."""
 
 
-class Versioned(Protocol):
-    """A state that says which stream version it reflects."""
-
-    @property
-    def version(self) -> int:
-        """Stream version."""
-        ...
-
-
 S = TypeVar("S", bound=Versioned)
 
 
@@ -47,6 +38,8 @@ class StreamActor(ABC, Generic[S]):
 
     what: ClassVar[str]
     """What errors call it."""
+    snapshots: ClassVar[Snapshots[Any]]
+    """How its state is cached."""
 
     def __init__(self, stream: str, services: Services, logger: FilteringBoundLogger) -> None:
         self._stream = stream
@@ -85,14 +78,6 @@ class StreamActor(ABC, Generic[S]):
         """Figures and log lines of what was decided; no word of anybody is in them."""
 
     @abstractmethod
-    def _snapshot(self, before: S, after: S) -> Snapshot | None:
-        """The snapshot that goes with a batch, where one is due."""
-
-    def _snapshot_to_wake_from(self) -> Snapshot | None:
-        """The snapshot of the state as it is, for who goes to sleep."""
-        return None
-
-    @abstractmethod
     def _fall_asleep(self) -> bool:
         """Have the router let this actor go; False if something has just arrived."""
 
@@ -106,6 +91,11 @@ class StreamActor(ABC, Generic[S]):
     def _is_waiting(self) -> bool:
         """Whether a timer runs that must not be lost by sleeping."""
         return False
+
+    def _snapshot(self, after: S) -> Snapshot | None:
+        """The snapshot that goes with a batch, where one is due."""
+        due = self.snapshots.due(self._ahead, after, self._services.snapshot_every)
+        return self.snapshots.of(after) if due else None
 
     # --- the actor ----------------------------------------------------------------------------------------------------
 
@@ -181,7 +171,7 @@ class StreamActor(ABC, Generic[S]):
             entry.outcome = outcome
             me.tell(m.AppendEnded(append=entry, bound=message.bound))
 
-        snapshot = self._snapshot(self._ahead, after)
+        snapshot = self._snapshot(after)
         try:
             self._services.log.append_nowait(
                 self._stream,
@@ -277,7 +267,7 @@ class StreamActor(ABC, Generic[S]):
 
     def _save_snapshot(self) -> None:
         """It is only a cache: one that cannot be saved costs time at the next wake."""
-        snapshot = self._snapshot_to_wake_from()
+        snapshot = self.snapshots.of(self._ahead)
         if snapshot is not None:
             with contextlib.suppress(EventLogError):
                 self._services.log.save_snapshot(self._stream, snapshot)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from eventlog import Appended, Snapshot
+from eventlog import Appended
 from pace_actors import messages as m
 from pace_actors.actors.services import Services
 from pace_actors.actors.stream_actor import StreamActor, done, give
 from pace_actors.actors.thread_log import ThreadLog, turn_conflict, turn_key
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare import content_digest, prepare_answer, prepare_turn
-from pace_actors.domain.snapshots import THREADS
+from pace_actors.domain.snapshots import THREADS, Snapshots
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import (
     CHARS_PER_TOKEN,
@@ -53,6 +53,7 @@ class ThreadActor(StreamActor[ThreadState]):
     """The actor of one thread."""
 
     what: ClassVar[str] = "thread"
+    snapshots: ClassVar[Snapshots[ThreadState]] = THREADS
 
     def __init__(self, key: ThreadKey, services: Services) -> None:
         super().__init__(key.stream, services, services.logger.bind(user=key.user, thread=key.thread))
@@ -73,12 +74,6 @@ class ThreadActor(StreamActor[ThreadState]):
 
     def _evolve(self, state: ThreadState, heard: Input, decided: Sequence[Decision]) -> ThreadState:
         return evolve(state, heard, decided)
-
-    def _snapshot(self, before: ThreadState, after: ThreadState) -> Snapshot | None:
-        return THREADS.of(after) if THREADS.due(before, after, self._services.snapshot_every) else None
-
-    def _snapshot_to_wake_from(self) -> Snapshot | None:
-        return THREADS.of(self._ahead)
 
     def _built(self) -> None:
         self._snapshot_version = self._log.snapshot_version

@@ -60,15 +60,15 @@ def replay(log: EventLog, *, on_progress: Progress | None = None) -> Replayed:
     known = (THREAD_PREFIX, FACTS_PREFIX)
     for batch in batches(log.read_all(limit=head), known) if head else ():  # positions are gapless
         stream = batch.stream
-        if not stream.startswith(THREAD_PREFIX):
-            facts[stream] = evolve_facts(facts.get(stream, NOBODY), batch.heard, batch.decided)
-            continue
-        state = states[stream] = evolve(states.get(stream, EMPTY), batch.heard, batch.decided)
         count += 1
-        if not holds_together(state):
-            broken_count += 1
-            if len(broken) < BROKEN_MAX:
-                broken.append(Broken(batch.position, stream, broken_invariants(state)))
+        if stream.startswith(THREAD_PREFIX):
+            state = states[stream] = evolve(states.get(stream, EMPTY), batch.heard, batch.decided)
+            if not holds_together(state):
+                broken_count += 1
+                if len(broken) < BROKEN_MAX:
+                    broken.append(Broken(batch.position, stream, broken_invariants(state)))
+        else:
+            facts[stream] = evolve_facts(facts.get(stream, NOBODY), batch.heard, batch.decided)
         if on_progress is not None and count % PROGRESS_BATCHES == 0:
             on_progress(batch.last_position, head)
     if on_progress is not None:
