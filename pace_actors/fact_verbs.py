@@ -15,7 +15,7 @@ from pace_actors.domain.fold import batches, turn_at
 from pace_actors.domain.known import Fact, PastFact, fact_of, facts_of, forgotten_in, history_of, matching
 from pace_actors.domain.known import as_of as known_at
 from pace_actors.domain.moments import moment
-from pace_actors.domain.prepare_facts import TOPICS_MAX, check_stated
+from pace_actors.domain.prepare_facts import TOPICS_MAX, check_stated, normal
 from pace_actors.errors import DeadlineExceeded, InvalidInput, UnknownFact
 from pace_actors.runtime.logs import bound_here
 from pace_actors.runtime.port import Answer
@@ -146,13 +146,13 @@ class FactVerbs(ABC):
     ) -> tuple[PastFact, ...]:
         """Every fact that held at some time, when, and how it left; oldest first. What was forgotten is not in it."""
         stored = list(batches(self.core.log.read(UserKey.of(user).stream)))
-        past = history_of(user, stored)
+        past = history_of(user, stored, self.core.now())
         return tuple(
             each
             for each in past
             if (include_sensitive or not each.fact.sensitive)
-            and (subject is None or each.fact.subject.casefold() == subject.casefold())
-            and (predicate is None or each.fact.predicate.casefold() == predicate.casefold())
+            and (subject is None or normal(each.fact.subject) == normal(subject))
+            and (predicate is None or normal(each.fact.predicate) == normal(predicate))
         )
 
     # --- forgetting ---------------------------------------------------------------------------------------------------

@@ -91,9 +91,10 @@ class Appends:
         """An append has gone to the log."""
         self._under_way.append(entry)
 
-    def find(self, turn_id: str) -> Undurable | None:
-        """The append of a turn id that is under way."""
-        return next((entry for entry in self._under_way if turn_id and entry.turn_id == turn_id), None)
+    def find(self, turn_id: str, kind: type[Message] = Message) -> Undurable | None:
+        """The append of an id that is under way, made for a message of that kind."""
+        named = (entry for entry in self._under_way if turn_id and entry.turn_id == turn_id)
+        return next((entry for entry in named if isinstance(entry.message, kind)), None)
 
     def adopt(self, entry: Undurable) -> None:
         """Take in an append that has ended and of which the actor does not know: it broke just behind making it."""

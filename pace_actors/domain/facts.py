@@ -35,7 +35,7 @@ from pace_actors.events import (
     Heard,
     TombstoneLifted,
 )
-from pace_actors.values import Candidate, FactRejectReason, LeftBy, Microseconds, Origin
+from pace_actors.values import Candidate, FactRejectReason, FactText, LeftBy, Microseconds, Origin
 
 CONFIDENCE_MIN: Final = 700
 CONFIDENCE_MAX: Final = 1000
@@ -43,7 +43,12 @@ GAP_MAX: Final = 100
 """A newer fact whose confidence differs by up to so much replaces the one before it; another stands beside it (F4)."""
 TOMBSTONE: Final[Microseconds] = 30 * 24 * 3600 * 1_000_000
 SAYINGS_MAX: Final = 64
-"""Of one fact, the latest; an older one could only matter if something came in between that is still older."""
+"""Of one fact, the latest; an older one could only matter if something came in between that is still older. The latest
+that was not extracted stays, for it decides whatever is extracted later (F6)."""
+SOURCES_MAX: Final = 1000
+"""Of one fact, the latest: turns that go when it is forgotten."""
+WORDLESS: Final[frozenset[FactRejectReason]] = frozenset({"fenced", "tombstone"})
+RANK: Final[dict[Origin, int]] = {"extracted": 0, "imported": 1, "stated": 2}
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
@@ -86,7 +91,7 @@ def holding(rows: Iterable[FactRow]) -> tuple[Held, ...]:
 def decide(state: FactsState, heard: FactInput) -> tuple[FactDecision, ...]:
     """The decisions that an input causes."""
     draft = _Draft(state, heard)
-    _lapse(draft, heard.at)
+    _lapse(draft, heard)
     match heard:
         case CandidatesExtracted():
             for item, candidate in enumerate(heard.candidates):
@@ -108,6 +113,17 @@ def evolve(state: FactsState, heard: Heard, decided: Sequence[Decided]) -> Facts
     for place, decision in enumerate(decided, 1):
         after = RULES[type(decision)](after, heard, heard_at + place, decision)
     return replace(after, version=heard_at + len(decided))
+
+
+def admit(heard: FactInput, decided: Sequence[FactDecision]) -> FactInput:
+    """The input as it is stored: without the words of what was forgotten, or comes from where nothing is learnt."""
+    gone = {d.item for d in decided if isinstance(d, FactRejected) and d.reason in WORDLESS}
+    if isinstance(heard, FactStated) and gone:
+        return replace(heard, candidate=replace(heard.candidate, said=FactText()))
+    if isinstance(heard, CandidatesExtracted) and gone:
+        told = enumerate(heard.candidates)
+        return replace(heard, candidates=tuple(replace(c, said=FactText()) if n in gone else c for n, c in told))
+    return heard
 
 
 # --- deciding ---------------------------------------------------------------------------------------------------------
@@ -153,8 +169,8 @@ def _hear(draft: _Draft, item: int, candidate: Candidate, origin: Origin, source
         return
     if draft.state.is_tombstoned(candidate.triple, now):
         draft.add(TombstoneLifted(item=item))
-    rows = draft.state.of_key(candidate.key)
-    known = next((row for row in rows if row.triple == candidate.triple), None)
+    known = draft.state.of_triple(candidate.triple)
+    rows = draft.state.of_key(candidate.key if known is None else known.key)
     fact = draft.version + len(draft.decided) + 1 if known is None else known.fact
     said = _said(known, fact, candidate, origin, source, now)
     held = {each.fact: each for each in holding([*(row for row in rows if row is not known), said])}
@@ -194,7 +210,7 @@ def _correct(draft: _Draft, heard: FactStated) -> None:
 def _forget(draft: _Draft, heard: ForgetAsked) -> None:
     """With a fact goes what was said of its key before it, or that would come back in its place."""
     state = draft.state
-    asked = {row.fact for row in state.rows} if heard.everything else set(heard.facts)
+    asked = _asked(state, heard)
     keys = {row.key for row in state.rows if row.fact in asked}
     for row in state.rows:
         if row.fact in asked:
@@ -203,10 +219,15 @@ def _forget(draft: _Draft, heard: ForgetAsked) -> None:
             draft.add(FactForgotten(fact=row.fact))
 
 
-def _lapse(draft: _Draft, now: Microseconds) -> None:
-    """F8: written with the next decision on the user."""
+def _asked(state: FactsState, heard: ForgetAsked) -> frozenset[int]:
+    return frozenset(row.fact for row in state.rows) if heard.everything else frozenset(heard.facts)
+
+
+def _lapse(draft: _Draft, heard: FactInput) -> None:
+    """F8: written with the next decision on the user; of what is forgotten now nothing else is left to say."""
+    forgotten = _asked(draft.state, heard) if isinstance(heard, ForgetAsked) else frozenset()
     for row in draft.state.active:
-        if row.expires_at and row.expires_at <= now:
+        if row.expires_at and row.expires_at <= heard.at and row.fact not in forgotten:
             draft.add(FactLapsed(fact=row.fact))
 
 
@@ -214,38 +235,56 @@ def _said(
     known: FactRow | None, fact: int, candidate: Candidate, origin: Origin, source: int, now: Microseconds
 ) -> FactRow:
     """A row with one more saying. Said by two extractors of one turn counts once, with the higher confidence."""
-    saying = Saying(candidate.learned_at, candidate.confidence_milli, origin == "stated", source)
-    sayings = known.sayings if known else ()
-    if source:
-        same = [each for each in sayings if each.source == source]
-        if any(each.confidence > saying.confidence for each in same):
-            saying = same[0]
-        sayings = tuple(each for each in sayings if each.source != source)
-    sayings = tuple(sorted((*sayings, saying), key=lambda each: (each.learned_at, each.confidence)))[-SAYINGS_MAX:]
-    if known is not None:
-        latest = candidate.learned_at >= known.sayings[-1].learned_at
-        return replace(
-            known,
-            sayings=sayings,
-            origin="stated" if origin == "stated" else known.origin,
-            expires_at=candidate.expires_at if latest else known.expires_at,
-            valid_from=candidate.valid_from or known.valid_from,
-            sensitive=known.sensitive or candidate.sensitive,
+    stated = origin == "stated"
+    times = candidate.valid_from, candidate.expires_at
+    saying = Saying(candidate.learned_at, candidate.confidence_milli, stated, source, *times)
+    if known is None:
+        return FactRow(
+            fact=fact,
+            key=candidate.key,
+            triple=candidate.triple,
+            sayings=(saying,),
+            active=False,
+            origin=origin,
+            valid_from=candidate.valid_from,
+            expires_at=candidate.expires_at,
+            sensitive=candidate.sensitive,
             used_at=now,
+            said=candidate.said,
         )
-    return FactRow(
-        fact=fact,
-        key=candidate.key,
-        triple=candidate.triple,
+    same = [each for each in known.sayings if source and each.source == source]
+    others = [each for each in known.sayings if each not in same]
+    sayings, earlier = _kept((*others, max((*same, saying), key=lambda each: each.confidence)), known.earlier)
+    decides = _deciding(sayings) or sayings[-1]
+    return replace(
+        known,
         sayings=sayings,
-        active=False,
-        origin=origin,
-        valid_from=candidate.valid_from,
-        expires_at=candidate.expires_at,
-        sensitive=candidate.sensitive,
+        earlier=earlier,
+        origin=max(known.origin, origin, key=lambda each: RANK[each]),
+        valid_from=decides.valid_from,
+        expires_at=decides.expires_at,
+        sensitive=known.sensitive or candidate.sensitive,
         used_at=now,
-        said=candidate.said,
     )
+
+
+def _kept(sayings: Iterable[Saying], earlier: tuple[int, ...]) -> tuple[tuple[Saying, ...], tuple[int, ...]]:
+    """The latest sayings, the deciding one among them, and the turns of those that are left out."""
+    ordered = sorted(sayings, key=lambda each: each.order)
+    surplus = len(ordered) - SAYINGS_MAX
+    if surplus <= 0:
+        return tuple(ordered), earlier
+    deciding = _deciding(ordered)
+    rest = [each for each in ordered if each is not deciding]
+    left_out = {*earlier, *(each.source for each in rest[:surplus] if each.source)}
+    kept = [each for each in ordered if each is deciding or each in rest[surplus:]]
+    return tuple(kept), tuple(sorted(left_out)[-SOURCES_MAX:])
+
+
+def _deciding(sayings: Sequence[Saying]) -> Saying | None:
+    """The latest that was stated, else the latest that was imported: an extractor says nothing of times."""
+    said = [each for each in sayings if not each.source]
+    return next((each for each in reversed(said) if each.stated), said[-1] if said else None)
 
 
 # --- evolving ---------------------------------------------------------------------------------------------------------
@@ -256,7 +295,9 @@ def _take_in(state: FactsState, heard: Heard) -> FactsState:
         case FactsOpened():
             return replace(state, salt=heard.salt)
         case ForgetAsked(everything=True):
-            return replace(state, fence=max(state.fence, heard.fence), tombstones=_standing(state, heard.at))
+            fence = max(state.fence, heard.fence)
+            fenced = tuple(source for source in state.fenced if source > fence)
+            return replace(state, fence=fence, fenced=fenced, tombstones=_standing(state, heard.at))
         case FactsUsed():
             used = frozenset(heard.facts)
             rows = tuple(replace(row, used_at=heard.at) if row.fact in used else row for row in state.rows)
@@ -271,7 +312,8 @@ def _standing(state: FactsState, now: Microseconds) -> tuple[Tombstone, ...]:
     return tuple(stone for stone in state.tombstones if now <= stone.until)
 
 
-def _candidate(heard: FactInput, item: int) -> tuple[Candidate, Origin, int]:
+def candidate_of(heard: Heard, item: int) -> tuple[Candidate, Origin, int]:
+    """A candidate of an input, where it comes from, and the position of its turn (0: none)."""
     if isinstance(heard, CandidatesExtracted):
         return heard.candidates[item], "extracted", heard.source
     assert isinstance(heard, FactStated)
@@ -281,7 +323,7 @@ def _candidate(heard: FactInput, item: int) -> tuple[Candidate, Origin, int]:
 def _take_saying(
     state: FactsState, heard: FactInput, version: int, item: int, fact: int, *, active: bool
 ) -> FactsState:
-    candidate, origin, source = _candidate(heard, item)
+    candidate, origin, source = candidate_of(heard, item)
     known = state.row(fact) if fact else None
     row = replace(_said(known, version, candidate, origin, source, heard.at), active=active)
     rows = [row if each.fact == row.fact else each for each in state.rows]
@@ -340,7 +382,7 @@ def _restored(state: FactsState, _heard: FactInput, _version: int, restored: Fac
 
 
 def _lifted(state: FactsState, heard: FactInput, _version: int, lifted: TombstoneLifted) -> FactsState:
-    triple = _candidate(heard, lifted.item)[0].triple
+    triple = candidate_of(heard, lifted.item)[0].triple
     return replace(state, tombstones=tuple(stone for stone in state.tombstones if stone.triple != triple))
 
 
@@ -364,7 +406,7 @@ def _forgotten(state: FactsState, heard: FactInput, _version: int, forgotten: Fa
         state,
         rows=tuple(each for each in state.rows if each.fact != row.fact),
         tombstones=(*state.tombstones, Tombstone(row.triple, heard.until)),
-        fenced=tuple(sorted({*state.fenced, *forgotten.sources})),
+        fenced=tuple(sorted({*state.fenced, *(source for source in forgotten.sources if source > state.fence)})),
     )
 
 

@@ -15,6 +15,13 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
     stated: bool
     source: int
     """Position of the turn's `TurnHeard`; 0: it was stated."""
+    valid_from: Microseconds = 0
+    expires_at: Microseconds = 0
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """What puts the times that a fact was said in their order, whatever the order in which they arrived."""
+        return (self.learned_at, self.confidence, self.stated, self.source, self.valid_from, self.expires_at)
 
 
 class FactRow(Struct, frozen=True, kw_only=True):
@@ -25,6 +32,9 @@ class FactRow(Struct, frozen=True, kw_only=True):
     key: bytes
     triple: bytes
     sayings: tuple[Saying, ...]
+    """In their order."""
+    earlier: tuple[int, ...] = ()
+    """Positions of turns that said it too, and whose saying is not kept any more."""
     active: bool
     confidence: int = 0
     """Of what holds: the highest since it began to hold; also the next."""
@@ -45,7 +55,7 @@ class FactRow(Struct, frozen=True, kw_only=True):
     @property
     def sources(self) -> tuple[int, ...]:
         """Positions of the turns that it comes from."""
-        return tuple(sorted({saying.source for saying in self.sayings if saying.source}))
+        return tuple(sorted({*self.earlier, *(saying.source for saying in self.sayings if saying.source)}))
 
 
 class Tombstone(msgspec.Struct, frozen=True, gc=False):
@@ -66,7 +76,7 @@ class FactsState(Struct, frozen=True, kw_only=True):
     fence: int = 0
     """Nothing is learnt from turns at or below this position."""
     fenced: tuple[int, ...] = ()
-    """Nor from these."""
+    """Nor from these, which lie behind it."""
     used_noted_at: Microseconds = 0
 
     @property
@@ -77,6 +87,10 @@ class FactsState(Struct, frozen=True, kw_only=True):
     def row(self, fact: int) -> FactRow | None:
         """The fact of that name, if it is in play."""
         return next((row for row in self.rows if row.fact == fact), None)
+
+    def of_triple(self, triple: bytes) -> FactRow | None:
+        """The fact of that triple, if it is in play."""
+        return next((row for row in self.rows if row.triple == triple), None)
 
     def of_key(self, key: bytes) -> tuple[FactRow, ...]:
         """Everything in play of a key."""

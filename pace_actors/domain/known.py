@@ -9,20 +9,19 @@ from typing import Final, Literal
 
 import msgspec
 
-from pace_actors.domain.facts import evolve
+from pace_actors.domain.facts import candidate_of, evolve
 from pace_actors.domain.facts_state import NOBODY, FactRow, FactsState
 from pace_actors.domain.fold import Batch
 from pace_actors.domain.prepare_facts import normal
 from pace_actors.events import (
-    CandidatesExtracted,
     FactAdded,
     FactEvicted,
     FactForgotten,
     FactLapsed,
     FactReplaced,
     FactRestored,
-    FactStated,
     FactSuperseded,
+    ForgetAsked,
 )
 from pace_actors.values import FactText, Microseconds, Origin
 
@@ -136,17 +135,36 @@ def as_of(stored: Iterable[Batch], at: Microseconds) -> FactsState:
 
 
 def forgotten_in(stored: Iterable[Batch]) -> frozenset[int]:
-    """The facts that a user has had forgotten: they are in no view of any time."""
-    return frozenset(d.fact for batch in stored for d in batch.decided if isinstance(d, FactForgotten))
+    """The facts that a user has had forgotten: they are in no view of any time.
+
+    With a fact went all that had been said of its key, also what had left long before; with everything, everything.
+    """
+    keys: dict[int, bytes] = {}
+    gone: set[int] = set()
+    state = NOBODY
+    for batch in stored:
+        if isinstance(batch.heard, ForgetAsked) and batch.heard.everything:
+            gone |= keys.keys()
+        state = evolve(state, batch.heard, batch.decided)
+        forgotten = set()
+        for place, decision in enumerate(batch.decided, 1):
+            if isinstance(decision, FactAdded) or (isinstance(decision, FactSuperseded) and not decision.fact):
+                keys[batch.version + place] = candidate_of(batch.heard, decision.item)[0].key
+            elif isinstance(decision, FactForgotten):
+                forgotten.add(keys[decision.fact])
+        if forgotten:
+            stay = {row.fact for row in state.rows}
+            gone |= {fact for fact, key in keys.items() if key in forgotten and fact not in stay}
+    return frozenset(gone)
 
 
-def history_of(user: str, stored: Sequence[Batch]) -> tuple[PastFact, ...]:
+def history_of(user: str, stored: Sequence[Batch], now: Microseconds) -> tuple[PastFact, ...]:
     """Every fact that held at some time, with when and how it left; oldest first. Forgotten ones are in no history."""
     history = _History(user)
     for batch in stored:
         history.take(batch)
     gone = forgotten_in(stored)
-    return tuple(sorted((p for p in history.all() if p.fact.id not in gone), key=lambda p: (p.since, p.fact.id)))
+    return tuple(sorted((p for p in history.all(now) if p.fact.id not in gone), key=lambda p: (p.since, p.fact.id)))
 
 
 class _History:
@@ -173,12 +191,15 @@ class _History:
                 case _:
                     continue
 
-    def all(self) -> list[PastFact]:
-        """What held, and what holds now."""
-        now = [
-            PastFact(fact=self._fact(self._state, fact), since=since, until=0) for fact, since in self._since.items()
+    def all(self, now: Microseconds) -> list[PastFact]:
+        """What held, and what holds now; what has expired holds no longer, before its lapse is written (F8)."""
+        held = [(self._fact(self._state, fact), since) for fact, since in self._since.items()]
+        return self._past + [
+            PastFact(fact=fact, since=since, until=fact.expires_at, left_by="lapsed")
+            if fact.expires_at and fact.expires_at <= now
+            else PastFact(fact=fact, since=since, until=0)
+            for fact, since in held
         ]
-        return self._past + now
 
     def _begins(self, batch: Batch, fact: int, decision: FactAdded | FactSuperseded) -> None:
         self._said[fact] = _fact_in(self._user, batch, decision.item, fact)
@@ -189,7 +210,9 @@ class _History:
         since = self._since.pop(decision.fact, None)
         if since is not None:
             by = LEFT[type(decision)] or (decision.by if isinstance(decision, FactReplaced) else "")
-            self._past.append(PastFact(fact=self._fact(before, decision.fact), since=since, until=at, left_by=by))
+            fact = self._fact(before, decision.fact)
+            until = fact.expires_at if isinstance(decision, FactLapsed) else at
+            self._past.append(PastFact(fact=fact, since=since, until=until, left_by=by))
 
     def _fact(self, state: FactsState, fact: int) -> Fact:
         row = state.row(fact)
@@ -202,14 +225,7 @@ LEFT: Final[dict[type, Left]] = {FactReplaced: "", FactEvicted: "evicted", FactL
 
 def _fact_in(user: str, batch: Batch, item: int, fact: int) -> Fact:
     """A fact that came and went within one batch, from its candidate."""
-    heard = batch.heard
-    origin: Origin = "extracted"
-    sources: tuple[int, ...] = ()
-    if isinstance(heard, CandidatesExtracted):
-        candidate, sources = heard.candidates[item], (heard.source,)
-    else:
-        assert isinstance(heard, FactStated)
-        candidate, origin = heard.candidate, heard.origin
+    candidate, origin, source = candidate_of(batch.heard, item)
     text: FactText = candidate.said
     return Fact(
         id=fact,
@@ -224,7 +240,7 @@ def _fact_in(user: str, batch: Batch, item: int, fact: int) -> Fact:
         expires_at=candidate.expires_at,
         origin=origin,
         sensitive=candidate.sensitive,
-        sources=sources,
+        sources=(source,) if source else (),
     )
 
 
