@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from datetime import datetime
+from functools import wraps
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from eventlog import EventLog
 from pace_actors import messages as m
@@ -27,6 +28,8 @@ from pace_actors.settings import ThreadSettings
 from pace_actors.thread import Recorded, Thread, outcome_unknown, raise_refusal
 from pace_actors.values import DEFAULT_USER, ThreadKey, UserKey
 
+P = ParamSpec("P")
+R = TypeVar("R")
 HANDED_AT_ONCE = 16
 """Answers that a loop is given before whatever else is due on it has its turn."""
 
@@ -87,8 +90,30 @@ class Wakeups:
             self._loop.call_soon(self._hand_over)
 
 
+def awaited(verb: Callable[Concatenate[Pace, P], R]) -> Callable[Concatenate[AsyncPace, P], Coroutine[Any, Any, R]]:
+    """A verb of `Pace` to be awaited: the same one, on a thread of the loop's pool, with the same words and errors."""
+
+    @wraps(verb)
+    async def call(pace: AsyncPace, /, *args: P.args, **named: P.kwargs) -> R:
+        return await asyncio.to_thread(verb, pace.pace, *args, **named)
+
+    return call
+
+
 class AsyncPace:
-    """`Pace` for asyncio. One object may serve several event loops."""
+    """`Pace` for asyncio. One object may serve several event loops.
+
+    The verbs about facts and notes are those of `Pace`, each on a thread of the loop's pool while it waits: they are
+    rare beside turns. Cancelling one gives up the wait, not the write.
+    """
+
+    remember = awaited(Pace.remember)
+    correct = awaited(Pace.correct)
+    note = awaited(Pace.note)
+    facts = awaited(Pace.facts)
+    history = awaited(Pace.history)
+    forget = awaited(Pace.forget)
+    forget_all = awaited(Pace.forget_all)
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
@@ -126,6 +151,11 @@ class AsyncPace:
     def log(self) -> EventLog:
         """The event log below, for reading."""
         return self._pace.log
+
+    @property
+    def pace(self) -> Pace:
+        """The `Pace` below, for calls that may wait."""
+        return self._pace
 
     @property
     def core(self) -> Core:
@@ -223,7 +253,7 @@ class AsyncThread:
             channel=channel,
             context=context,
         )
-        future = self._pace.wakeups().future_of(core.ask_soon(self.key, turn))
+        future = self._pace.wakeups().future_of(core.record_soon(self.key, turn))
         try:
             async with asyncio.timeout(core.options.deadline_s):
                 recorded: Recorded = await future
@@ -254,7 +284,7 @@ class AsyncThread:
             channel=channel,
             context=context,
         )
-        answer = core.ask_soon(self.key, turn)
+        answer = core.record_soon(self.key, turn)
         raise_refusal(answer)
         return self._pace.wakeups().future_of(answer)
 

@@ -35,6 +35,7 @@ from pace_actors.errors import (
 )
 from pace_actors.events import REGISTRY
 from pace_actors.models.choose import Models
+from pace_actors.runtime.budget import Budget
 from pace_actors.runtime.lane import Lane
 from pace_actors.runtime.logs import bound_here
 from pace_actors.runtime.pooled import PooledHost
@@ -49,6 +50,10 @@ CONTEXTS_KEPT = 10_000
 HOMES_MAX = 100_000
 SETTINGS_EVENTS_MAX = 64
 """A stream has a turn among its first events, or none."""
+UNDER_WAY_CHARS_MAX = 64 * 1024 * 1024
+"""Of all turns that are not durable yet, whatever their number and their threads."""
+ACTION_CHARS = 1024
+"""What an action counts as; it is not measured before it is checked."""
 SMALL_CHARS = 256 * 1024
 CHARS_A_PENDING_TURN = 1024
 """A context of so many characters takes well under a millisecond; a pending turn takes as long as so many of them."""
@@ -89,6 +94,7 @@ class Core:
         self._closed = False
         self._resolver = Resolver()
         self._lane = Lane("pace-lookups")
+        self._under_way = Budget(UNDER_WAY_CHARS_MAX)
         self._process = os.getpid()
 
     # --- where a thread lives -----------------------------------------------------------------------------------------
@@ -225,6 +231,28 @@ class Core:
         at_hand = self.engine.facts_at_hand(key)
         look = partial(self.engine.view_facts, key, message)
         return look() if at_hand and not self._lane.has(key) else self._lane.ask(key, look)
+
+    def record(self, key: ThreadKey, turn: m.RecordTurn) -> Answer:
+        """Ask a thread to record a turn. Fails with `MailboxFull` when 64 Mi characters are under way already."""
+        return self._within_budget(turn, lambda: self.ask(key, turn))
+
+    def record_soon(self, key: ThreadKey, turn: m.RecordTurn) -> Answer:
+        """As `record`, for a caller that must not wait for a disk."""
+        return self._within_budget(turn, lambda: self.ask_soon(key, turn))
+
+    def _within_budget(self, turn: m.RecordTurn, ask: Callable[[], Answer]) -> Answer:
+        chars = _chars(turn.user) + _chars(turn.assistant) + ACTION_CHARS * len(turn.actions)
+        if not self._under_way.take(chars):
+            refused = Promise()
+            refused.fail(MailboxFull("too much text is under way to the log; nothing was written", actor="pace"))
+            return refused
+        try:
+            answer = ask()
+        except BaseException:
+            self._under_way.give(chars)
+            raise
+        answer.then(lambda *_: self._under_way.give(chars))
+        return answer
 
     def ask_soon(self, key: ThreadKey, message: m.Message) -> Answer:
         """As `ask`, for a caller that must not wait for a disk: if the log has to be read for it, another thread asks.
@@ -441,3 +469,7 @@ def copied(actions: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
         return tuple(dict(action) if isinstance(action, Mapping) else action for action in given)
     except Exception as error:  # noqa: BLE001 - a mapping of the user's
         raise InvalidInput(f"actions cannot be read ({type(error).__name__})", what="actions") from None
+
+
+def _chars(text: object) -> int:
+    return len(text) if isinstance(text, str) else 0

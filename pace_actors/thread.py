@@ -72,7 +72,7 @@ class Thread:
             context=context,
         )
         try:
-            recorded: Recorded = core.ask(self._key, turn).wait(core.options.deadline_s)
+            recorded: Recorded = core.record(self._key, turn).wait(core.options.deadline_s)
         except TimeoutError:
             raise outcome_unknown(turn) from None
         return recorded
@@ -105,7 +105,7 @@ class Thread:
             channel=channel,
             context=context,
         )
-        answer = core.ask(self._key, turn)
+        answer = core.record(self._key, turn)
         raise_refusal(answer)
         future: Future[Recorded] = Future()
         future.set_running_or_notify_cancel()

@@ -81,19 +81,26 @@ class PooledHost(ThreadedHost):
         self._ready: SimpleQueue[LocalAddress | None] = SimpleQueue()
         self._spare = threading.Semaphore(threads)
         self._watched = self._stopped = False
-        self._take_over()
+        self._runner = Runner()
+        if not self._take_over():
+            raise RuntimeError("the system starts no thread")
 
     def _begin(self, address: LocalAddress) -> None:
         PooledActor(address, self._ready)._start_actor_loop()  # noqa: SLF001 - pykka's own `start` would register it
 
     def _take_over(self) -> bool:
+        """Whether another thread runs actors from now on. False when there is none, or the system starts none."""
         if not self._spare.acquire(blocking=False):
             return False
-        self._runner = runner = Runner()
-        threading.Thread(target=self._loop, args=(runner,), name="pace-pool", daemon=True).start()
+        try:
+            threading.Thread(target=self._loop, args=(Runner(),), name="pace-pool", daemon=True).start()
+        except (RuntimeError, MemoryError):
+            self._spare.release()
+            return False
         return True
 
     def _loop(self, runner: Runner) -> None:
+        self._runner = runner  # here, where it is certain that there is a thread
         ready, clock = self._ready, time.perf_counter
         busy_since_s: float | None = None
         while self._runner is runner and (address := ready.get()) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import threading
 import time
@@ -92,4 +93,5 @@ class TimerThread:
                     self._wake.wait(delay)
                     continue
                 handle = heapq.heappop(self._heap)[2]
-            handle.run()
+            with contextlib.suppress(BaseException):  # calls do not raise; one that does must not cost the others
+                handle.run()

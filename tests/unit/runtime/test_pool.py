@@ -105,3 +105,24 @@ def test_a_place_in_the_pool_comes_back_when_a_handler_goes_on_after_all(host: P
         release.set()
         hanging.wait(SOON_S)
     assert free.ask(ViewThread()).wait(SOON_S)
+
+
+def test_a_system_that_starts_no_thread_costs_time_and_not_the_pool(
+    host: PooledHost, release: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: nothing stops for good. Method: while one hangs no thread can be started; then one can."""
+    start, refused = threading.Thread.start, threading.Event()
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "pace-pool":
+            refused.set()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        hold(host, release)
+        other = host.spawn(Handler(tell_thread), "other").ask(ViewThread())
+        assert refused.wait(SOON_S)
+        assert not other.is_kept
+    assert other.wait(SOON_S)

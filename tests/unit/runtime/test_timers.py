@@ -67,3 +67,10 @@ def test_nothing_is_called_after_the_stop() -> None:
     timers.after(0.0, called.set)
     assert len(timers) == 0
     assert not called.wait(0.05)
+
+
+def test_a_call_that_raises_costs_no_other_timer(timers: TimerThread) -> None:
+    rang = threading.Event()
+    timers.after(0, lambda: [][0])
+    timers.after(0, rang.set)
+    assert rang.wait(SOON_S)
