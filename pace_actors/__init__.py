@@ -13,8 +13,10 @@
 from typing import TYPE_CHECKING, Any
 
 from pace_actors.domain.context import Context, Receipt
+from pace_actors.domain.known import Fact, PastFact
 from pace_actors.errors import PaceError
-from pace_actors.messages import Recorded
+from pace_actors.fact_verbs import Forgotten
+from pace_actors.messages import NoteKept, Recorded, Stated
 from pace_actors.pace import Pace, Stats
 from pace_actors.settings import ThreadSettings
 from pace_actors.thread import Thread
@@ -26,10 +28,15 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncPace",
     "Context",
+    "Fact",
+    "Forgotten",
+    "NoteKept",
     "Pace",
     "PaceError",
+    "PastFact",
     "Receipt",
     "Recorded",
+    "Stated",
     "Stats",
     "Thread",
     "ThreadKey",

@@ -309,7 +309,11 @@ class AnswerAgain(Message, frozen=True, kw_only=True):
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-class Recorded(Message, frozen=True, kw_only=True):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all answers."""
+
+
+class Recorded(Outcome, frozen=True, kw_only=True):
     """The outcome of `record`. With `stored` false nothing was written, for `reason`."""
 
     turn: int
@@ -324,7 +328,7 @@ class Recorded(Message, frozen=True, kw_only=True):
     reason: Literal["", "disabled"] = ""
 
 
-class ThreadView(Message, frozen=True, kw_only=True):
+class ThreadView(Outcome, frozen=True, kw_only=True):
     """A thread as its actor knows it."""
 
     key: ThreadKey
@@ -335,14 +339,14 @@ class ThreadView(Message, frozen=True, kw_only=True):
     durable_version: int
 
 
-class Done(Message, frozen=True, kw_only=True):
+class Done(Outcome, frozen=True, kw_only=True):
     """The outcome of a command; `changed` is false when there was nothing to do."""
 
     changed: bool
     stream_version: int
 
 
-class Stated(Message, frozen=True, kw_only=True):
+class Stated(Outcome, frozen=True, kw_only=True):
     """The outcome of a statement. `fact` is its name; 0 when it was rejected, for `reason`."""
 
     fact: int
@@ -353,7 +357,7 @@ class Stated(Message, frozen=True, kw_only=True):
     """Whether this statement id had been used before: this is its first outcome again."""
 
 
-class Forgotten(Message, frozen=True, kw_only=True):
+class Forgotten(Outcome, frozen=True, kw_only=True):
     """Which facts were really forgotten, and which turns go with them."""
 
     facts: tuple[int, ...]
@@ -362,7 +366,7 @@ class Forgotten(Message, frozen=True, kw_only=True):
     """Of the last event; 0 when nothing was written."""
 
 
-class NoteKept(Message, frozen=True, kw_only=True):
+class NoteKept(Outcome, frozen=True, kw_only=True):
     """A note is durable."""
 
     note: int
@@ -371,7 +375,7 @@ class NoteKept(Message, frozen=True, kw_only=True):
     known: bool = False
 
 
-class FactsView(Message, frozen=True, kw_only=True):
+class FactsView(Outcome, frozen=True, kw_only=True):
     """What is known of a user, as his actor knows it."""
 
     key: UserKey
@@ -379,13 +383,13 @@ class FactsView(Message, frozen=True, kw_only=True):
     durable_version: int
 
 
-class Withdrawn(Message, frozen=True, kw_only=True):
+class Withdrawn(Outcome, frozen=True, kw_only=True):
     """Which turns were really withdrawn."""
 
     turns: tuple[int, ...]
 
 
-class FollowerView(Message, frozen=True, kw_only=True):
+class FollowerView(Outcome, frozen=True, kw_only=True):
     """Figures of a follower."""
 
     name: str
