@@ -108,7 +108,7 @@ class AsyncPace:
     """
 
     remember = awaited(Pace.remember)
-    correct = awaited(Pace.correct)
+    correct = awaited(Pace.correct)  # type: ignore[arg-type]  # to mypy, `more` could name `self`
     note = awaited(Pace.note)
     facts = awaited(Pace.facts)
     history = awaited(Pace.history)

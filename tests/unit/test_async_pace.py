@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from eventlog.lmdb.log import LmdbLog
-from pace_actors import PaceError, Recorded, ThreadSettings
+from pace_actors import Forgotten, NoteKept, PaceError, Recorded, Stated, ThreadSettings
 from pace_actors.async_pace import HANDED_AT_ONCE, AsyncPace, Wakeups
-from pace_actors.errors import CloseTimeout, InvalidInput, InvalidSetting, PaceClosed, TurnConflict
+from pace_actors.errors import (
+    CloseTimeout,
+    InvalidInput,
+    InvalidSetting,
+    PaceClosed,
+    StatementConflict,
+    TurnConflict,
+    UnknownFact,
+)
 from pace_actors.pace import Pace
 from pace_actors.runtime.promise import Promise
 
@@ -45,6 +55,57 @@ def test_the_verbs_are_those_of_pace_and_the_log_is_the_same(tmp_path: Path) -> 
     live = asyncio.run(talk())
     with Pace.open(tmp_path / "a.pace") as pace:
         assert pace.state_hash() == live
+
+
+def test_the_verbs_about_facts_are_those_of_pace(tmp_path: Path) -> None:
+    """Method: each once, with its outcome and an error; the same signature and words, so that help() tells all."""
+
+    async def talk() -> None:
+        async with AsyncPace.open(tmp_path / "a.pace") as pace:
+            stated = await pace.remember("user", "likes", "tea", user="ada", statement_id="1")
+            assert (stated.outcome, stated.known) == ("added", False)
+            assert (await pace.remember("user", "likes", "tea", user="ada", statement_id="1")).known
+            with pytest.raises(StatementConflict):
+                await pace.remember("user", "likes", "coffee", user="ada", statement_id="1")
+            (fact,) = await pace.facts(user="ada")
+            assert (str(fact), fact.id) == ("user likes tea", stated.fact)
+            corrected = await pace.correct(fact, "green tea", user="ada")
+            assert [(past.fact.value, past.left_by) for past in await pace.history(user="ada")] == [
+                ("tea", "corrected"),
+                ("green tea", ""),
+            ]
+            assert (await pace.note("the key lies under the mat", user="ada")).note > corrected.fact
+            assert not (await pace.forget(query="green", user="ada")).done
+            gone = await pace.forget(corrected.fact, user="ada")
+            assert ([str(each) for each in gone.facts], gone.done) == (["user likes green tea"], True)
+            with pytest.raises(UnknownFact):
+                await pace.forget(corrected.fact, user="ada")
+            assert (await pace.forget_all(user="ada")).facts == ()
+            assert await pace.facts(user="ada") == ()
+            kitchen = pace.thread("kitchen", user="ben")
+            await pace.remember("user", "likes", "tea", user="ben")
+            assert "user likes tea" in (await kitchen.context("what do I like?")).local
+
+    asyncio.run(talk())
+    for name in ("remember", "correct", "note", "facts", "history", "forget", "forget_all"):
+        here, there = getattr(AsyncPace, name), getattr(Pace, name)
+        assert inspect.iscoroutinefunction(here)
+        assert (inspect.signature(here), here.__doc__) == (inspect.signature(there), there.__doc__)
+
+
+def test_what_a_caller_is_given_shows_nothing_of_our_own(tmp_path: Path) -> None:
+    """Method: every outcome of a verb, with something bound for log lines."""
+    with structlog.contextvars.bound_contextvars(request="r-17"), Pace.open(tmp_path / "a.pace") as pace:
+        given = [
+            pace.thread("t").record("hello"),
+            pace.remember("user", "likes", "tea"),
+            pace.note("hello"),
+            pace.forget(query="tea", confirm=True),
+        ]
+    assert [type(each) for each in given] == [Recorded, Stated, NoteKept, Forgotten]
+    for each in given:
+        assert "r-17" not in repr(each)
+        assert "bound" not in repr(each)
 
 
 def test_awaiting_open_gives_the_same_and_after_close_everything_says_so(tmp_path: Path) -> None:
