@@ -10,12 +10,17 @@ import pytest
 HEAVY = frozenset({"click", "httpx", "numpy", "pykka", "rich", "sentencex", "tantivy"})
 
 
-def loaded_by(package: str) -> set[str]:
-    """Top-level modules that an import of `package` brings into a fresh interpreter."""
+def modules_by(package: str) -> set[str]:
+    """Modules that an import of `package` brings into a fresh interpreter."""
     code = f"import sys; before = set(sys.modules); import {package}; print(*(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    return {name.partition(".")[0] for name in done.stdout.split()}
+    return set(done.stdout.split())
+
+
+def loaded_by(package: str) -> set[str]:
+    """The same, at the top level."""
+    return {name.partition(".")[0] for name in modules_by(package)}
 
 
 @pytest.mark.parametrize(
@@ -33,3 +38,11 @@ def test_an_import_is_light(package: str, absent: frozenset[str]) -> None:
 
 def test_what_an_import_loads_is_seen() -> None:
     assert {"http", "email"} <= loaded_by("http.client")
+
+
+def test_the_patterns_of_facts_are_compiled_when_they_are_used() -> None:
+    """Goal: an import does not take half as long again for expressions that a program may never need."""
+    folder = "pace_actors.domain.patterns"
+    light = {folder, f"{folder}.names"}
+    assert {name for name in modules_by("pace_actors") if name.startswith(folder)} == light
+    assert f"{folder}.table" in modules_by(f"{folder}.extracting")
