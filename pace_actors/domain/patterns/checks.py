@@ -37,10 +37,10 @@ _EMPLOYER_NOT = re.compile(
     r"|most|best|moment|time|end|weekend|day|morning|rest|past|last|next|first|goal|good|money)|your|his|their|its"
     r"|what|which|\d|hours|days|weeks|months|years|now\b|free|money|least|all|any|everyone|someone|an? (?:while"
     r"|living|few|bit|long|couple|different|new|better|week|day|year|month|team|way|group|pair|hybrid|similar|cycle"
-    r"|loop)|an (?:hour|array)|an? (?:company|firm|business|client)\s*\Z|progress|most|some|person|different|best"
-    r"|teams?\b|groups?|pairs|parallel|tandem|sync"
-    r"|practice|theory|general|real|production|conjunction|small|short|long|batches|our favou?r|my favou?r|other|each"
-    r"|every|and\b|harmony|silence|more|many|two|three|one|bursts|chunks|as\b)",
+    r"|loop)|an (?:hour|array)|an? (?:company|firm|business|client)\s*\Z|\w+ bursts|progress|most|some|person"
+    r"|different|best|teams?\b|groups?|pairs|parallel|tandem|sync|practice|theory|general|real|production|conjunction"
+    r"|small|short|long|batches|our favou?r|my favou?r|other|each|every|and\b|harmony|silence|more|many|two|three|one"
+    r"|bursts|chunks|as\b)",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[^\W\d_][\w'.’-]{0,30}(?:\s+[^\W\d_][\w'.’-]{0,30}){0,3}")

@@ -5,34 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import msgspec
-
 from pace_actors.domain.patterns import table
 from pace_actors.domain.patterns.checks import STOPS, accepts
 from pace_actors.domain.patterns.clauses import Clause, clauses
-from pace_actors.domain.patterns.reading import LOOK_CHARS_MAX, QUOTED, Sentence, own_sentences
+from pace_actors.domain.patterns.names import LOOK_CHARS_MAX, Found
+from pace_actors.domain.patterns.reading import QUOTED, Sentence, own_sentences
 from pace_actors.domain.patterns.sensitivity import FAMILY, PROJECT, WORK, topics_of
-from pace_actors.domain.patterns.values import VALUE_CHARS_MAX, trimmed, value_end
+from pace_actors.domain.patterns.values import trimmed, value_end
 
-__all__ = ["LOOK_CHARS_MAX", "MULTI_VALUED", "PATTERNS_VERSION", "VALUE_CHARS_MAX", "Found", "extract"]
-
-PATTERNS_VERSION = 1
-"""Raised whenever the same text may give other facts."""
 FOUND_MAX = 24
 """Facts of one turn; who states more has pasted something."""
-
-MULTI_VALUED = table.HABITS | {
-    "likes", "dislikes", "speaks", "has pet", "is allergic to", "knows", "avoids", "fears", "refuses", "has condition",
-    "has family", "follows diet", "is", "is learning", "launches", "ships", "releases", "goes live",
-}  # fmt: skip
-"""Predicates of which several values hold at once.
-
-`prefers` is none: a preference is a choice, and a newer one takes its place; `prefers X` has a place of its own.
-"""
 
 _SPLIT = re.compile(r",?\s+(?:and|or)\s+|,\s+|\s&\s")
 _PART_WORDS_MAX = 3
 _AT = re.compile(r"\s+(?:at|for)\s+", re.IGNORECASE)
+_TITLE = re.compile(rf"[^\w\s]{QUOTED}+")
 _CASED = re.compile(r"[A-Z]")
 _MAY_HOLD = re.compile(r"\b(?:I|I'm|im|my|we|our|me|deadline|launch|release)\b", re.IGNORECASE)
 _MILESTONES = {
@@ -47,16 +34,6 @@ _SLOT_NOT = re.compile(
 _NO_SLOT_VALUE = re.compile(
     r"(?:when|where|how|what|that|to|the (?:way|one|part|scene|last|first|second))\b", re.IGNORECASE
 )
-
-
-class Found(msgspec.Struct, frozen=True):
-    """One candidate for a fact. `topics` are lower-case hashtags; confidence is in thousandths."""
-
-    subject: str
-    predicate: str
-    value: str
-    confidence_milli: int
-    topics: tuple[str, ...]
 
 
 def extract(text: str) -> tuple[Found, ...]:
@@ -121,8 +98,9 @@ def _made(
     predicate = _predicate(row.predicate, groups)
     if predicate is None:
         return
-    is_title = sentence.masked[start + 1 : start + 2] == QUOTED
-    check: table.Check = "plain" if is_title and row.check in ("liking", "disliking") else row.check
+    title = _TITLE.match(sentence.masked, start, end)
+    end = title.end() if title else end
+    check: table.Check = "plain" if title and row.check in ("liking", "disliking") else row.check
     for value in _values(sentence, start, end, splits=row.splits):
         if accepts(check, value, cased=cased):
             topics = row.topics if subject == "user" or row.predicate == "is named" else (*row.topics, FAMILY)

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from pace_actors.domain.patterns.names import LOOK_CHARS_MAX
 from pace_actors.domain.sentences import sentence_ends
 
-LOOK_CHARS_MAX = 32_000
-"""Characters of a turn that are looked at; what lies behind them is most likely pasted."""
 SENTENCE_CHARS_MAX = 600
 """Characters of a sentence that are looked at."""
 LIST_ITEMS_MAX = 8
@@ -47,7 +46,8 @@ _TASK_ON_TEXT = re.compile(
 )
 """A task about a text that follows a colon: the text is material, not what the user says of themselves."""
 _PLAY = re.compile(
-    r"\A\s*you(?:'re| are) (?:an?|the|my|now)\b|\b(?:act as|pretend(?:ing)? (?:to be|that|you)|role-?play|you are now"
+    r"\A\s*you(?:'re| are) (?:an?|the|my|now)\b|\b(?:act as|pretend(?:ing)? (?:to be|that|you)|(?:let's|we|to"
+    r"|you) role-?play|role-?play(?:ing)? as|you are now"
     r"|imagine (?:that )?(?:you|i)\b|(?:play|playing|take on) the (?:role|part) of|simulat(?:e|ing)|in the voice of"
     r"|from the perspective of)",
     re.IGNORECASE,

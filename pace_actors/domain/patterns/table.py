@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from pace_actors.domain.patterns.names import VERBS
 from pace_actors.domain.patterns.sensitivity import FAMILY, HEALTH, PREFERENCE, PROJECT, RELATIONSHIP, WORK
 from pace_actors.domain.patterns.words import ANIMAL, CALLING, CONDITION, DATE, DIET, LANGUAGE, RELATIVE, WHEN
 
@@ -27,20 +28,7 @@ _ADVERB = (
 _ANY_WORD = r"(?:(?!(?:not|no|never|little|zero|any|few|none|without|hardly|barely|rarely)\b)[\w-]+\s+)"
 """A word between the parts of a pattern; never one that denies it."""
 _NOT = r"(?:don't|do not|dont|don t|doesn't|does not)\s+(?:\w+ly\s+|even\s+|much\s+|at all\s+){0,2}"
-_VERBS: dict[str, str] = {
-    "use": "uses", "drink": "drinks", "eat": "eats", "read": "reads", "watch": "watches", "listen to": "listens to",
-    "buy": "buys", "wear": "wears", "play": "plays", "fly": "flies", "stay in": "stays in", "stay at": "stays at",
-    "travel": "travels", "shop at": "shops at", "cook": "cooks", "order": "orders", "ride": "rides", "drive": "drives",
-    "consume": "consumes", "purchase": "purchases", "book": "books", "work out": "works out", "run": "runs",
-    "commute": "commutes", "rent": "rents", "choose": "chooses", "practice": "practices",
-}  # fmt: skip
-"""Verbs of habits, in the first and in the third person."""
-HABITS = frozenset(
-    {f"{how} {verb}" for how in ("only", "usually", "never") for verb in _VERBS.values()}
-    | {f"does not {verb}" for verb in ("eat", "drink", "consume")}
-)
-"""All predicates of habits."""
-_VERB = "|".join(sorted({*_VERBS, *_VERBS.values()}, key=len, reverse=True))
+_VERB = "|".join(sorted({*VERBS, *VERBS.values()}, key=len, reverse=True))
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -69,7 +57,7 @@ def third_person(verb: str) -> str:
     ('watches', 'watches')
     """
     verb = " ".join(verb.lower().split())
-    return _VERBS.get(verb, verb)
+    return VERBS.get(verb, verb)
 
 
 _LIKING = (
@@ -104,7 +92,8 @@ MORE_PETS = re.compile(
 
 DOES: tuple[Row, ...] = (
     _row(
-        rf"{_ADVERB}(?:(?:prefer|like|want)s?\s+(?:to be|being)\s+called|goe?s? by)\s+", "is named", "", 880, "name"
+        rf"{_ADVERB}(?:(?:prefer|like|want)s?\s+(?:to be|being)\s+called"
+        rf"|(?:prefers? to\s+)?goe?s? by)\s+", "is named", "", 880, "name"
     ),
     _row(rf"{_ADVERB}prefers?\s+", "prefers", PREFERENCE, 820, "habit"),
     _row(
@@ -123,7 +112,7 @@ DOES: tuple[Row, ...] = (
         rf"{_ADVERB}{_HAVE}(?:an? )?{_ANY_WORD}{{0,3}}(?:allergy|allergies) to\s+",
         "is allergic to", HEALTH, 860, "habit", splits=True,
     ),
-    _row(rf"{_ADVERB}(?:{_LIKING})", "likes", PREFERENCE, 800, "liking"),
+    _row(rf"(?:only\s+)?{_ADVERB}(?:{_LIKING})", "likes", PREFERENCE, 800, "liking"),
     _row(rf"{_ADVERB}{_DISLIKING}", "dislikes", PREFERENCE, 800, "disliking"),
     _row(
         rf"finds?\s+(?P<value>(?!it\b)[\w'-]+(?:\s[\w'-]+){{0,9}}?)\s+{_DULL}"
@@ -218,7 +207,7 @@ IS: tuple[Row, ...] = (
     _row(
         rf"not\s+(?:\w+ly\s+|at all\s+|even\s+)?(?:(?:an?|much of an?|the biggest|that|very|too|a really)\s+)?"
         rf"(?:big\s+|huge\s+|great\s+)?(?:fan of|fond of|into|keen on|interested in|comfortable with|a fan of)\s+"
-        rf"|{_ADVERB}(?:averse to|uninterested in|opposed to)\s+",
+        rf"|{_ADVERB}(?:averse to|uninterested in|opposed to|uncomfortable with)\s+",
         "dislikes", PREFERENCE, 790, "disliking",
     ),
     _row(rf"{_ADVERB}(?:terrified|afraid|scared|frightened) of\s+", "fears", HEALTH, 760, "disliking"),
@@ -301,7 +290,7 @@ OWNED: tuple[Row, ...] = (
     _row(r"(?:job|profession|occupation|day job)(?:'s"
         r"| is)\s+(?=(?:as\s+)?an?\s)(?:as\s+)?", "works as", WORK, 820, "job"),
     _row(r"(?:employer|company)(?:'s| is)\s+(?:called\s+)?(?=(?-i:[A-Z]))", "works at", WORK, 760, "employer"),
-    _row(r"allergies(?: are|:)\s+", "is allergic to", HEALTH, 840, "habit", splits=True),
+    _row(r"allergies:\s+", "is allergic to", HEALTH, 840, "habit", splits=True),
 )  # fmt: skip
 """Behind "my" or "our"."""
 

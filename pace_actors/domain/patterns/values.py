@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 
-VALUE_CHARS_MAX = 180
+from pace_actors.domain.patterns.names import VALUE_CHARS_MAX
+
 _LIST_WORDS_MAX = 5
 """Words in a part of a list; a longer one is a clause of its own."""
 
 _ADJECTIVE_WORDS_MAX = 3
 
 _STOP = re.compile(
-    r"\s?[;–—()\[\]\n]|\s-{1,2}\s|:\s|:$|[!?…]|\.{2,}|[.)]\s(?=I\b)|,?\s(?:because|cause|since|due to|although|though"
-    r"|even though|unless|while|whereas|which|where|if|whenever|until|thanks to|as (?:i|it|they|he|she|we|my|the|this"
-    r"|that|a|well)\b|as i'm|so (?:i|i'm|that|can|could|please|we|it|my|the|what|when|any|let's|this)\b|but\b|given\b"
-    r"|when (?:i|i'm|it|they|we|he|she|you|my|the)\b|hence|therefore|plus\b|especially when|even (?:if|when"
-    r"|though))\b|,?\s(?:and|or|yet)\s(?:i|i'm|i've|i'll|i'd|my|we|we're|it|it's|they|you|he|she|that|that's|this"
-    r"|find|prefer|refuse|need|want|will|can|can't|am|is|are|has|was|think|feel(?! of)|believe|don't|do not|cannot"
-    r"|never|try"
-    r"|often|am|look|looking|wanted|decided|tend|strongly|really|also|do|get|there|then|how|what|can|could|would|so"
-    r"|have|had|her|his|its|these|those|all|both|live in|work (?:at|for|in|as)|love|hate|stick|luckily|fortunately"
-    r"|prefer|keep|hope"
-    r"|hoping|currently|plan"
-    r"|planning|trying)\b",
+    r"\s?[;–—()\[\]\n]|\s-{1,2}\s|:\s|:$|\s(?:how|what) about\b|\sthat s\b|\sfor (?:their|its|his|her)\b|\s(?-i:i)\s"
+    r"|[!?…]|\.{2,}|[.)]\s(?=I\b)|,?\s(?:because|cause|since|due to|although|though|even though|unless|while|whereas"
+    r"|which|where|if|whenever|until|thanks to|as (?:i|it|they|he|she|we|my|the|this|that|a|well)\b|as i'm|so (?:i"
+    r"|i'm|that|can|could|please|we|it|my|the|what|when|any|let's|this)\b|but\b|given\b|when (?:i|i'm|it|they|we|he"
+    r"|she|you|my|the)\b|hence|therefore|plus\b|especially when|even (?:if|when|though))\b|,?\s(?:and|or|yet)\s(?:i"
+    r"|i'm|i've|i'll|i'd|my|we|we're|it|it's|they|you|he|she|that|that's|this|find|prefer|refuse|need|want|will|can"
+    r"|can't|am|is|are|has|was|think|feel(?! of)|believe|don't|do not|cannot|never|try|often|am|look|looking|wanted"
+    r"|decided|tend|strongly|really|also|do|get|there|then|how|what|can|could|would|so|have|had|her|his|its|these"
+    r"|those|all|both|live in|work (?:at|for|in|as)|love|hate|stick|luckily|fortunately|prefer|keep|hope|hoping"
+    r"|currently|plan|planning|trying)\b",
     re.IGNORECASE,
 )
 _NOT_OF_A_LIST = re.compile(
@@ -45,19 +44,20 @@ _FILLER = re.compile(
 _DEICTIC = re.compile(
     r"\b(?:this|these|those|your|yours|you|you're|it|it's|its|they|them|their|him|her|his|he|she|me|us|here|there"
     r"|that's|above|below|aforementioned|what|how|why|everything|something|nothing|none|neither|someone"
-    r"|everyone|anyone|same|stuff|things?|such(?! as)|further|another|that one|suggestions?|ideas?|approach|option"
-    r"|advice|yourself|ya|u|ur|em)\b|\bones?\Z|\b(?:to|of|in|into|with|for|on|from|about|at)\sthat\b",
+    r"|everyone|anyone|same|stuff|things?|such(?! as)|further|another|that one"
+    r"|yourself|ya|u|ur|em)\b|\bones?\Z|\Aplaces?\Z|\A(?:suggestions?|ideas?|advice|approach|options?)\b|\b(?:to|of"
+    r"|in|into|with|for|on|from|about|at)\sthat\b",
     re.IGNORECASE,
 )
 _OPENING = re.compile(
     r"(?:that|not|no|when|where|who|whenever|whatever|being able|having to|to (?:think|say|believe|imagine|see|know"
     r"|hear|point|ask|add|be able)|seeing|hearing|knowing|each|every|both|our|i|i'm|so|if|as|for|with|and|or|but"
     r"|about|from|is|are|was|at|in|on|by|than|because|since|(?:more|most|less|better|best|well)(?!-)|too|some(?! of)"
-    r"|sounds?|like|yes|no|one|ones|my (?:new|first|current))\b|the\b(?!\s(?:beach|outdoors?|mountains?|sea\b|ocean"
-    r"|countryside|rain\b|snow\b|sun\b|gym\b|water\b|desert|cold\b|heat\b|winter|summer|woods|forest|arts\b|beatles"
-    r"|city\b|theat(?:er|re)|cinema|library|night\b|quiet\b|colou?rs?\s(?!and\b|or\b|of\b|in\b|on\b|that\b|you)\w+"
-    r"|(?:\w+\s){0,3}?(?:look|smell|sound|taste"
-    r"|feel|feeling|texture|colou?r)s?\sof\s(?!the\b|this|that|our)))|#?\d+\W*\Z",
+    r"|sounds?|like|yes|no|one|ones|my (?:new|first|current))\b|the\b(?!\s(?:beach|outdoors?|mountains?|sea|ocean"
+    r"|countryside|rain|snow|sun|gym|water|desert|cold|heat|winter|summer|woods|forest|arts|beatles|city|theat(?:er"
+    r"|re)|cinema|library|night|quiet)(?:\s(?:and|or|in|at|on|near|more)\b|\W*\Z)|\scolou?rs?\s(?!and\b|or\b|of\b"
+    r"|in\b|on\b|that\b|you)\w+|\s(?:\w+\s){0,3}?(?:look|smell|sound|taste|feel|feeling|texture"
+    r"|colou?r)s?\sof\s(?!the\b|this|that|our))|#?\d+\W*\Z",
     re.IGNORECASE,
 )
 _ANY = re.compile(r"(?:any|all|anything)\b", re.IGNORECASE)

@@ -57,9 +57,9 @@ LANGUAGE = (
     r"|Latvian|Estonian|Georgian|Armenian|Nepali|Sinhala|Burmese|Khmer|Lao|Mongolian|Kazakh|Uzbek|sign language|ASL)"
 )
 DIET = (
-    r"(?:(?:strict|raw|lifelong|mostly|an?)\s+){0,2}(?:vegan|vegetarian|pescatarian|pescetarian|flexitarian"
-    r"|lactose[- ]intolerant|gluten[- ]intolerant|gluten[- ]free|dairy[- ]free|keto|kosher|halal|teetotaler|teetotal"
-    r"|nondrinker|non-drinker|c[o]?eliac)"
+    r"(?:(?:strict|raw|lifelong|mostly|avid|committed|an?)\s+){0,2}(?:vegan|vegetarian|pescatarian|pescetarian"
+    r"|flexitarian|lactose[- ]intolerant|gluten[- ]intolerant|gluten[- ]free|dairy[- ]free|keto|kosher|halal"
+    r"|teetotaler|teetotal|nondrinker|non-drinker|c[o]?eliac)"
 )
 MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pace_actors.domain.patterns import (
-    LOOK_CHARS_MAX,
-    MULTI_VALUED,
-    VALUE_CHARS_MAX,
-    Found,
-    extract,
-    is_sensitive,
-)
+from pace_actors.domain.patterns import LOOK_CHARS_MAX, MULTI_VALUED, VALUE_CHARS_MAX, Found, extract, is_sensitive
 from pace_actors.domain.patterns.extracting import FOUND_MAX
 from pace_actors.domain.patterns.sensitivity import TOPICS
 from tests.unit.domain.test_patterns import ASSERTED, NOTHING
