@@ -11,7 +11,7 @@ import msgspec
 
 from eventlog import EventLog, EventLogError
 from pace_actors import messages as m
-from pace_actors.actors.extractor_actor import ExtractorActor
+from pace_actors.actors.extractor_actor import ExtractorActor, ModelExtractorActor
 from pace_actors.actors.fact_store_actor import FactStoreActor
 from pace_actors.actors.metrics import Metrics
 from pace_actors.actors.services import Services, TokenCounter
@@ -123,7 +123,9 @@ class Engine:
         self.summariser = host.spawn(SummarizerActor(self.services, summariser), SummarizerActor.name)
         followers = [self.summariser]
         if options.learns:
-            followers.append(host.spawn(ExtractorActor(self.services, extractor), ExtractorActor.name))
+            followers.append(host.spawn(ExtractorActor(self.services), ExtractorActor.name))
+        if options.learns and extractor is not None:
+            followers.append(host.spawn(ModelExtractorActor(self.services, extractor), ModelExtractorActor.name))
         self.withdrawer = host.spawn(WithdrawerActor(self.services), WithdrawerActor.name)
         self.followers: Sequence[Address] = (*followers, self.withdrawer)
         """The background workers."""

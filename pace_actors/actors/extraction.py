@@ -28,7 +28,11 @@ _COMMON: Final = frozenset(_COMMON_WORDS.split())
 
 def by_patterns(turn: TurnAt) -> m.DeliverCandidates | None:
     """What the patterns find; None for nothing, which they would find again."""
-    found = extract(turn.heard.user)
+    try:
+        found = extract(turn.heard.user)
+    except Exception as error:  # noqa: BLE001 - one turn that breaks them costs no other
+        detail = f"raised {type(error).__name__}"
+        return _delivery(turn, PATTERNS, BY_PATTERNS, "transport", detail=detail, may_echo=False)
     if not found and not (turn.heard.context and turn.heard.context.facts):
         return None
     items = tuple(m.Item(f.subject, f.predicate, f.value, f.confidence_milli, f.topics) for f in found)
@@ -59,6 +63,12 @@ def by_model(log: EventLog, turn: TurnAt, extractor: Extractor, deadline_s: floa
 def out_of_time(turn: TurnAt, extractor: Extractor) -> m.DeliverCandidates:
     """What is said of a turn when the model did not keep its deadline."""
     return _delivery(turn, _name(extractor), BY_MODEL, "transport", detail="the model did not keep its deadline")
+
+
+def patterns_out_of_time(turn: TurnAt) -> m.DeliverCandidates:
+    """What is said of a turn when the patterns did not come to an end: the machine stood still."""
+    detail = "the patterns did not keep their deadline"
+    return _delivery(turn, PATTERNS, BY_PATTERNS, "transport", detail=detail, may_echo=False)
 
 
 def is_grounded(value: str, words: frozenset[str], text: str) -> bool:

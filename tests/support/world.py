@@ -24,7 +24,7 @@ from pace_actors.domain.state import EMPTY, ThreadState, state_digest
 from pace_actors.engine import Engine, EngineHost, Options
 from pace_actors.errors import ActorUnavailable
 from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRejected, SummaryRequested
-from pace_actors.models.port import FoldReply, FoldTask, ModelFailure, Summariser
+from pace_actors.models.port import Extractor, FoldReply, FoldTask, ModelFailure, Summariser
 from pace_actors.models.scripted import Later, Outcome, Script, ScriptedSummariser, join_script
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.simulated import SimulatedHost
@@ -164,8 +164,8 @@ class World:
         """The virtual clock in seconds; a crash does not set it back."""
         return self.host.now() / SECOND
 
-    def _begin(self) -> None:
-        options = Options(
+    def _options(self) -> Options:
+        return Options(
             settings=self.settings_at_open,
             policy=self._policy,
             awake_max=self._awake_max,
@@ -174,8 +174,13 @@ class World:
             learns=self._learns,
             logger=self._logger,
         )
+
+    def _extractor(self) -> Extractor | None:
+        return None
+
+    def _begin(self) -> None:
         log = cast("EventLog", WatchedLog(self.log, self))
-        self.engine = Engine(log, cast("EngineHost", self.host), self._summariser, options)
+        self.engine = Engine(log, cast("EngineHost", self.host), self._summariser, self._options(), self._extractor())
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
