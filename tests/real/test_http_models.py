@@ -10,15 +10,17 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from pace_actors import Pace
 from pace_actors.errors import InvalidInput, ModelNotAllowed
 from pace_actors.models.decode import ChatReply, InputTooLong
 from pace_actors.models.http import REPLY_BYTES_MAX, ChatClient, is_loopback
 from pace_actors.models.port import ModelFailure
 from tests.support import model_server as server_says
-from tests.support.model_server import Behaviour, ModelServer
+from tests.support.model_server import Behaviour, ModelServer, Request
 
 PATIENCE_S = 1.5
 KEY = "sk-test-0123456789abcdef"
@@ -39,6 +41,7 @@ def failure(behaviour: Behaviour, deadline_s: float = PATIENCE_S, api_key: str |
     return caught.value
 
 
+@pytest.mark.quirk("model names")
 def test_a_reply_is_taken_with_its_own_model_name_and_the_request_says_what_was_asked() -> None:
     with ModelServer(server_says.in_turn(server_says.reply("Ann lives in Oslo.", model="other-7b"))) as server:
         assert ask(server.url, model="asked-3b") == ChatReply("Ann lives in Oslo.", "other-7b", "stop")
@@ -54,6 +57,7 @@ def test_a_reply_is_taken_with_its_own_model_name_and_the_request_says_what_was_
     assert "authorization" not in request.headers
 
 
+@pytest.mark.quirk("cut off")
 @pytest.mark.parametrize(
     ("finish", "expected"),
     [("stop", "stop"), ("length", "length"), (None, "unknown"), ("content_filter", "unknown")],
@@ -63,16 +67,52 @@ def test_finish_reasons_are_mapped(finish: str | None, expected: str) -> None:
         assert ask(server.url).finish == expected
 
 
+@pytest.mark.quirk("reasoning")
 def test_null_content_is_an_empty_text_and_reasoning_fields_are_ignored() -> None:
     with ModelServer(lambda *_: server_says.reply(None, reasoning_content="secretly", reasoning="so")) as server:
         assert ask(server.url).text == ""
 
 
-def test_thoughts_in_the_text_are_left_for_the_domain_to_drop() -> None:
-    with ModelServer(lambda *_: server_says.reply("<think>hm</think>Ann.")) as server:
-        assert ask(server.url).text == "<think>hm</think>Ann."
+@pytest.mark.quirk("reasoning")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<think>hm</think>Ann.", "Ann."),
+        ("hm</think>Ann.", "Ann."),
+        ("Ann.<think>hm", "Ann."),
+        ("<think>hm", ""),
+        ("[THINK]hm[/THINK]Ann.", "Ann."),
+    ],
+)
+def test_thoughts_in_the_text_are_dropped(text: str, expected: str) -> None:
+    with ModelServer(lambda *_: server_says.reply(text)) as server:
+        assert ask(server.url).text == expected
 
 
+@pytest.mark.quirk("reasoning")
+def test_thoughts_are_in_no_file_and_facts_in_them_are_not_found(tmp_path: Path) -> None:
+    """Goal: what a model thinks is nobody's memory. Method: a word of theirs, looked for in all files."""
+    fact = '{"subject": "user", "predicate": "likes", "value": "Oslo Zanzibar", "confidence": 1, "topics": []}'
+
+    def script(request: Request, _: int) -> Behaviour:
+        said = '{"facts": []}' if "response_format" in request.json else "The user lives in Oslo and plans a trip."
+        return server_says.reply(f"<think>{fact}</think>{said}", reasoning_content=fact, reasoning=fact)
+
+    with ModelServer(script) as server, Pace.open(tmp_path, model=server.url, window=1) as pace:
+        thread = pace.thread("trip")
+        for turn in range(3):
+            thread.record(f"I live in Oslo and plan a trip for day {turn}.", "Noted.")
+        assert pace.wait_idle(10)
+        assert thread.context().summary
+        found = [event.type for event in pace.log.read_all() if event.type in {"AnswerArrived", "CandidatesExtracted"}]
+    assert found.count("CandidatesExtracted") >= 3
+    assert "AnswerArrived" in found
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"plans a trip" in content for content in files)
+    assert not any(b"Zanzibar" in content for content in files)
+
+
+@pytest.mark.quirk("error bodies")
 @pytest.mark.parametrize(
     ("behaviour", "kind", "words"),
     [
@@ -115,6 +155,7 @@ def test_every_way_to_say_no_ends_as_one_kind_with_the_servers_words(
     assert words in caught.detail
 
 
+@pytest.mark.quirk("too long")
 @pytest.mark.parametrize(
     "behaviour",
     [
@@ -131,6 +172,7 @@ def test_a_context_that_is_too_small_is_known_by_its_own_error(behaviour: Behavi
     assert caught.kind == "refused"
 
 
+@pytest.mark.quirk("error bodies")
 @pytest.mark.parametrize(
     "behaviour",
     [
@@ -148,6 +190,7 @@ def test_a_missing_v1_is_named_only_where_it_is_missing(behaviour: Behaviour) ->
     assert "/v1 missing" not in str(caught.value)
 
 
+@pytest.mark.quirk("transport")
 @pytest.mark.parametrize("reset", [False, True], ids=["end", "reset"])
 @pytest.mark.parametrize(
     ("fraction", "chunked"), [(0.0, False), (0.4, False), (0.99, False), (0.4, True), (0.99, True), (1.0, True)]
@@ -156,20 +199,24 @@ def test_a_body_that_breaks_off_is_a_connection_failure(fraction: float, chunked
     assert failure(server_says.cut(fraction, chunked=chunked, reset=reset)).kind == "connection"
 
 
+@pytest.mark.quirk("transport")
 def test_a_reset_instead_of_an_answer_is_a_connection_failure() -> None:
     assert failure(server_says.reset()).kind == "connection"
 
 
+@pytest.mark.quirk("transport")
 def test_something_that_does_not_speak_http_is_a_connection_failure() -> None:
     assert failure(lambda connection: connection.send(b"SSH-2.0-OpenSSH\r\n\r\n")).kind == "connection"
 
 
+@pytest.mark.quirk("transport")
 def test_nobody_listening_is_a_connection_failure() -> None:
     with pytest.raises(ModelFailure) as caught:
         ask(f"http://127.0.0.1:{server_says.free_port()}/v1")
     assert caught.value.kind == "connection"
 
 
+@pytest.mark.quirk("transport")
 @pytest.mark.parametrize(
     "behaviour",
     [server_says.hang(), server_says.drip(), server_says.slow_headers()],
@@ -177,11 +224,12 @@ def test_nobody_listening_is_a_connection_failure() -> None:
 )
 def test_the_deadline_is_total_however_the_server_stretches_its_answer(behaviour: Behaviour) -> None:
     started = time.monotonic()
-    caught = failure(behaviour, deadline_s=0.2)
+    caught = failure(behaviour, deadline_s=0.5)
     assert caught.kind == "timeout"
-    assert 0.15 <= time.monotonic() - started < 1.0
+    assert 0.4 <= time.monotonic() - started < server_says.WAIT_S_MAX - 1
 
 
+@pytest.mark.quirk("transport")
 def test_a_server_that_does_not_read_the_request_is_held_to_the_deadline() -> None:
     """Goal: writing has the deadline too. Method: a listener that accepts nothing, and a request that fills buffers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -192,6 +240,7 @@ def test_a_server_that_does_not_read_the_request_is_held_to_the_deadline() -> No
     assert caught.value.kind == "timeout"
 
 
+@pytest.mark.quirk("transport")
 def test_a_body_above_the_limit_is_dropped() -> None:
     caught = failure(server_says.huge(8 * REPLY_BYTES_MAX))
     assert caught.kind == "malformed"
@@ -208,6 +257,7 @@ def test_a_compressed_reply_is_not_unpacked() -> None:
     assert "compressed" in caught.detail
 
 
+@pytest.mark.quirk("transport")
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_not_followed_and_its_target_is_named(status: int) -> None:
     with ModelServer(lambda *_: server_says.reply("wrong")) as other:
@@ -237,6 +287,7 @@ def test_a_redirect_to_nowhere_useful_is_one_failure_too(location: str) -> None:
     assert failure(server_says.redirect(location)).kind in {"http_status", "connection"}
 
 
+@pytest.mark.quirk("error bodies")
 def test_the_key_goes_out_as_a_bearer_token_and_nowhere_else(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with ModelServer(
@@ -252,6 +303,7 @@ def test_the_key_goes_out_as_a_bearer_token_and_nowhere_else(caplog: pytest.LogC
     assert caught.value.__context__ is None, "httpx's errors hold the request and its headers"
 
 
+@pytest.mark.quirk("transport")
 def test_no_proxy_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         ModelServer(lambda *_: server_says.reply("proxy")) as proxy,
@@ -264,6 +316,7 @@ def test_no_proxy_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch)
         assert ask(server.url).text == "server"
 
 
+@pytest.mark.quirk("not loaded")
 def test_the_first_call_may_load_the_model_and_the_second_has_the_usual_deadline() -> None:
     """Goal: loading inside the first request. Method: both calls ask for 50 ms of a server that needs longer."""
     gate = threading.Event()
@@ -281,6 +334,7 @@ def test_the_first_call_may_load_the_model_and_the_second_has_the_usual_deadline
     assert caught.value.kind == "timeout"
 
 
+@pytest.mark.quirk("not loaded")
 @pytest.mark.parametrize(
     ("behaviour", "asked_s", "expected"),
     [

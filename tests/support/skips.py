@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.data import DATA_ABSENT, data_root
 
-MODEL_ABSENT = "PACE_TEST_MODEL names no language model"
+MODEL_ABSENT = "a small language model is absent, or PACE_TEST_LLM=no"
 LINUX_ONLY = "Linux only"
 NOT_ROOT = "needs root"
 POSIX_ONLY = "POSIX only"
@@ -18,7 +18,7 @@ STRACE_REFUSED = "strace may not trace here"
 
 ALLOWED_SKIPS: dict[str, str] = {
     DATA_ABSENT: "the conversations are not part of the project; where they lie beside it, this reason is refused",
-    MODEL_ABSENT: "tests marked llm talk to a model that whoever runs them has started",
+    MODEL_ABSENT: "`make test` installs it on Linux and macOS, where the packages can be had",
     LINUX_ONLY: "it reads /proc",
     NOT_ROOT: "a file system of a given size or kind is mounted for the test",
     POSIX_ONLY: "signals, file modes and flushes of directories do not exist on Windows",

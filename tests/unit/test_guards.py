@@ -75,6 +75,7 @@ def test_data(): pytest.skip({DATA_ABSENT!r})
 
 def test_listed_skips_are_shown_and_pass(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("PACE_TEST_LLM", "no")
     monkeypatch.setenv("PACE_TEST_DATA", str(pytester.path / "absent"))
     result = _run(pytester, SKIPS)
     result.stdout.fnmatch_lines([f"*1 × {MODEL_ABSENT} (*", f"*1 × {DATA_ABSENT} (*", "*1 passed, 2 skipped*"])
@@ -83,6 +84,7 @@ def test_listed_skips_are_shown_and_pass(pytester: pytest.Pytester, monkeypatch:
 
 def test_absent_data_is_refused_where_the_data_is(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("PACE_TEST_LLM", "no")
     monkeypatch.setenv("PACE_TEST_DATA", str(pytester.path))
     result = _run(pytester, SKIPS)
     result.stdout.fnmatch_lines([f"*1 × {DATA_ABSENT} (REFUSED: the data is there)", "*1 passed, 2 skipped*"])

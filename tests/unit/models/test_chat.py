@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,7 +31,7 @@ def summariser(script: Script) -> Iterator[tuple[ChatSummariser, ModelServer]]:
             made.close()
 
 
-def test_a_fold_sends_instructions_bounds_and_texts_and_hands_the_reply_on_raw() -> None:
+def test_a_fold_sends_instructions_bounds_and_texts_and_hands_the_reply_on() -> None:
     task = FoldTask(
         base="Ann plans a trip.",
         turns=(FoldTurn(4, "I leave on Monday.", "Noted.", ("[calendar: added]",)), FoldTurn(5, "", "Anything else?")),
@@ -39,9 +39,9 @@ def test_a_fold_sends_instructions_bounds_and_texts_and_hands_the_reply_on_raw()
         chars=900,
         deadline_s=1.5,
     )
-    with summariser(lambda *_: server_says.reply("<think>so</think> Ann.", finish="length")) as (made, server):
+    with summariser(lambda *_: server_says.reply("<think>so</think>Ann.\n\n", finish="length")) as (made, server):
         reply = made.fold(task)
-    assert reply == FoldReply("<think>so</think> Ann.", "tiny", "length", task.input_chars)
+    assert reply == FoldReply("Ann.\n\n", "tiny", "length", task.input_chars)
     asked = server.requests[0].json
     assert asked["max_tokens"] >= 900 / 4
     system, user = asked["messages"]
@@ -89,6 +89,7 @@ def test_nothing_in_a_text_closes_or_opens_a_block_or_takes_a_role(hostile: str)
     assert len(re.findall(r"^\s*(?:user|assistant|system):", content, re.IGNORECASE | re.MULTILINE)) == 2
 
 
+@pytest.mark.quirk("too long")
 def test_on_a_context_error_the_input_is_halved_once_and_the_reply_says_so() -> None:
     task = task_of((LONG, "short words here"), ("x" * 500, ""), base="Kept whole. " * 10, deadline_s=1.5)
     script = server_says.in_turn(server_says.context_error(), server_says.reply("Half."))
@@ -132,19 +133,10 @@ class TooLong:
     def patience_s(self, asked_s: float) -> float:
         return asked_s
 
-    def chat(
-        self,
-        messages: list[Message],
-        *,
-        max_tokens: int,
-        deadline_s: float,
-        response_format: Mapping[str, Any] | None = None,
-        patient: bool = True,
-    ) -> ChatReply:
-        assert response_format is None
-        assert patient is not bool(self.deadlines), "only the first call may wait for a model to be loaded"
+    def chat(self, messages: list[Message], *, deadline_s: float, patient: bool = True, **how: Any) -> ChatReply:
         assert messages
-        assert max_tokens
+        assert how["max_tokens"]
+        assert patient is not bool(self.deadlines), "only the first call may wait for a model to be loaded"
         self.deadlines.append(deadline_s)
         self._clock.now += self._seconds
         raise InputTooLong("too long")

@@ -48,8 +48,6 @@ ONE, BOTH = json.dumps(written(TEA)[0]), answer(TEA, OSLO)
         f"Sure! Here are the facts [as asked]:\n\n{BOTH}\n\nI hope that helps {{really}}.",
         f"```json\n{BOTH}\n```",
         f"```\n{BOTH}",
-        f"<think>The user likes {ONE.replace('tea', 'coffee')}.</think>\n{BOTH}",
-        f"so they like tea </think> {BOTH}",
         BOTH.replace("}", ",}").replace("]", " , ]"),
         BOTH.replace('"', "'").replace("user's", "user’s").replace("’", "'"),
         BOTH.replace('"value"', '"object"').replace('"predicate"', '"relation"').replace('"topics"', '"tags"'),
@@ -85,7 +83,6 @@ def test_an_empty_list_is_no_fact_and_no_failure(text: str) -> None:
         '{"facts": ["user likes tea"], "other": []}',
         '["user likes tea"]',
         '{"error": {"message": "no slot"}}',
-        f"<think>{ONE}",
         json.dumps({"facts": [{"subject": "user"}]}),
     ],
 )
@@ -186,8 +183,6 @@ HOSTILE = [
     '{"a":"' + "\\" * 1_000_000,
     '{"a":' + "9" * 1_000_000,
     "{a:" + " " * 1_000_000,
-    "<think>" * 150_000,
-    "</think>" * 120_000,
     ONE * 10_000,
     "\ud800" * 100_000,
 ]
