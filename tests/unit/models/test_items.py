@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 
 from pace_actors.domain.escaping import one_line
-from pace_actors.models.items import ITEMS_MAX, TOPICS, read_items
+from pace_actors.models import items as items_module
+from pace_actors.models.items import ITEMS_MAX, OBJECT_CHARS_MAX, READ_CHARS_MAX, TOPICS, read_items
 from pace_actors.models.port import ExtractItem, Unreadable
 
 TEA = ExtractItem("user", "likes", "tea", 900, ("#preference",))
@@ -165,6 +166,26 @@ def test_more_items_than_anybody_asked_for_are_counted_and_dropped() -> None:
     many = [ExtractItem("user", "likes", f"tea {number}", 900, ()) for number in range(ITEMS_MAX + 5)]
     items, malformed = read_items(answer(*many))
     assert (len(items), malformed) == (ITEMS_MAX, 5)
+
+
+def test_beyond_what_is_read_an_answer_counts_as_broken_off() -> None:
+    long = f'{{"facts": [{ONE},{" " * READ_CHARS_MAX}{json.dumps(written(OSLO)[0])}]}}'
+    assert read_items(long) == ((TEA,), 1)
+
+
+def test_an_object_that_goes_on_for_pages_is_no_fact() -> None:
+    endless = written(OSLO)[0] | {"note": "x" * OBJECT_CHARS_MAX}
+    assert read_items(json.dumps([endless, *written(TEA)])) == ((TEA,), 1)
+
+
+@pytest.mark.parametrize("steps", [15, 16, 25])
+def test_when_the_work_is_used_up_what_was_found_is_kept_and_the_rest_is_counted(
+    monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    monkeypatch.setattr(items_module, "STEPS_MAX", steps)
+    items, malformed = read_items(answer(TEA, *[OSLO] * 50))
+    assert items[0] == TEA
+    assert malformed in {1, 2}, "the object that it stopped in, and the rest"
 
 
 HOSTILE = [
