@@ -31,9 +31,6 @@ _SLOT_NOT = re.compile(
     r"|answer|way|was|were|to|in|of|for|from|that|and|right|now|i|you|we|at|on|choice|options?)\b",
     re.IGNORECASE,
 )
-_NO_SLOT_VALUE = re.compile(
-    r"(?:when|where|how|what|that|to|the (?:way|one|part|scene|last|first|second))\b", re.IGNORECASE
-)
 
 
 def extract(text: str) -> tuple[Found, ...]:
@@ -160,7 +157,7 @@ def _special(sentence: Sentence, clause: Clause, *, cased: bool) -> Iterator[Fou
     if match := table.PREFERRED_BEHIND.match(masked, start, end):
         value = trimmed(sentence.text[match.start("value") : match.end("value")])
         predicate = _predicate("prefers {slot}", match.groupdict())
-        if predicate and accepts("liking", value, cased=cased) and not _NO_SLOT_VALUE.match(value):
+        if predicate and accepts("liking", value, cased=cased):
             yield _found("user", predicate, value, 820, ("#preference",))
         return
     if match := table.DUE.match(masked, start, end):

@@ -25,7 +25,7 @@ HABITS = frozenset(
 
 MULTI_VALUED = HABITS | {
     "likes", "dislikes", "speaks", "has pet", "is allergic to", "knows", "avoids", "fears", "refuses", "has condition",
-    "has family", "follows diet", "is", "is learning", "launches", "ships", "releases", "goes live",
+    "has family", "has deadline", "follows diet", "is", "is learning", "launches", "ships", "releases", "goes live",
 }  # fmt: skip
 """Predicates of which several values hold at once.
 

@@ -186,6 +186,11 @@ DOES: tuple[Row, ...] = (
         "follows diet", PREFERENCE, 820,
     ),
     _row(r"(?:have|has|'ve) been (?:happily )?(?P<value>married)\b", "has marital status", RELATIONSHIP, 800),
+    _row(
+        rf"{_ADVERB}{_HAVE}(?:an?|the|my|our)\s+{_ANY_WORD}{{0,2}}?deadline\s+(?:of|on|by|for)\s+(?P<value>{WHEN}"
+        r"(?:,?\s(?:to|for)\s[\w'-]+(?:\s(?!(?:and|but|so|which|because)\b)[\w'-]+){0,9})?)",
+        "has deadline", f"{WORK} {PROJECT}", 760,
+    ),
     _row(rf"was born on\s+(?:the\s+)?(?P<value>{DATE})", "has birthday", "", 880),
     _row(
         rf"{_ADVERB}(?P<verb>launch|ship|release|go live)(?:es|s)?\s+(?P<value>(?:[\w'.-]+\s+){{0,6}}?(?:on\s+|in\s+"
