@@ -12,8 +12,7 @@ import msgspec
 from pace_actors import messages as m
 from pace_actors.core import Core
 from pace_actors.domain.fold import batches, turn_at
-from pace_actors.domain.known import Fact, PastFact, fact_of, facts_of, forgotten_in, history_of, matching
-from pace_actors.domain.known import as_of as known_at
+from pace_actors.domain.known import Fact, PastFact, fact_of, facts_of, facts_then, history_of, matching
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare_facts import TOPICS_MAX, check_stated, normal
 from pace_actors.errors import DeadlineExceeded, InvalidInput, UnknownFact
@@ -227,9 +226,7 @@ class FactVerbs(ABC):
 
     def _facts_then(self, key: UserKey, at: Microseconds, *, include_sensitive: bool) -> tuple[Fact, ...]:
         stored = list(batches(self.core.log.read(key.stream)))
-        gone = forgotten_in(stored)
-        then = facts_of(key.user, known_at(stored, at), at, include_sensitive=include_sensitive)
-        return tuple(fact for fact in then if fact.id not in gone)
+        return facts_then(key.user, stored, at, include_sensitive=include_sensitive)
 
     def _known(self, fact: int | Fact, user: str) -> Fact:
         name = fact.id if isinstance(fact, Fact) else fact

@@ -11,14 +11,16 @@ from pace_actors.cli.coverage import coverage_line, coverage_of, coverage_text
 from pace_actors.cli.options import Moment, directory, examples, find_thread, json_option, reading, user_option
 from pace_actors.cli.screen import console, iso_time, print_json, shown_key
 from pace_actors.domain.context import Context, assemble
+from pace_actors.domain.known import facts_of
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import as_if
 from pace_actors.errors import InvalidInput
-from pace_actors.values import Microseconds
+from pace_actors.values import Microseconds, UserKey
 
 EXAMPLES = examples(
     "pace context ada.pace kitchen",
     'pace context ada.pace kitchen --user ada --text "how is she doing?"',
+    "pace context ada.pace kitchen --text 'and my leg?' --sensitive     with sensitive facts",
     "pace context ada.pace kitchen --now last             as at the time of its last turn",
     "pace context ada.pace kitchen --now 2026-03-02T08:15:00+01:00",
     "pace context ada.pace kitchen --at 120               as it was at a position of the log",
@@ -30,7 +32,8 @@ EXAMPLES = examples(
 @directory
 @click.argument("thread")
 @user_option
-@click.option("--text", help="The current request, as the last message.")
+@click.option("--text", help="The current request, as the last message; what is known of the user goes before it.")
+@click.option("--sensitive", is_flag=True, help="With sensitive facts: health, money, relationships.")
 @click.option(
     "--now", type=Moment(), help="When it is asked: an ISO time, or 'last'. By default now, with --at 'last'."
 )
@@ -42,16 +45,17 @@ def command(
     *,
     user: str | None,
     text: str | None,
+    sensitive: bool,
     now: Microseconds | str | None,
     at: int | None,
     as_json: bool,
 ) -> None:
-    """Show what the planner sees of a THREAD: summary, what is not yet summarised, the last turns, the request.
+    """Show what the planner sees of a THREAD: summary, what is not yet summarised, the last turns, facts, the request.
 
-    Reads that thread only, writes nothing, and works beside a running program. Silence is judged by --now: a
-    conversation of last week is over.
+    Reads that thread and the facts of its user only, writes nothing, and works beside a running program. Silence is
+    judged by --now: a conversation of last week is over.
     """
-    from pace_actors.replay import replay_thread  # noqa: PLC0415
+    from pace_actors.replay import replay_facts, replay_thread  # noqa: PLC0415
 
     with reading(directory) as log:
         key = find_thread(log, thread, user)
@@ -59,8 +63,10 @@ def command(
         if at is not None and at > head:
             raise InvalidInput(f"--at {at} lies behind the end of the log, which is at position {head}", what="at")
         state = replay_thread(log, key, at=at)
+        known = replay_facts(log, UserKey(key.user), at=at)
     moment = _now(now, state, as_it_was=at is not None)
-    context = assemble(key, state, now=moment, user_text=text)
+    facts = facts_of(key.user, known, moment, include_sensitive=sensitive)
+    context = assemble(key, state, now=moment, user_text=text, facts=facts)
     if as_json:
         shown = as_if(state, state.settings, moment)
         print_json(_json(context, shown))
@@ -78,6 +84,7 @@ def _json(context: Context, shown: ThreadState) -> dict[str, object]:
     return {
         "messages": context.messages(),
         "summary": context.summary,
+        "local": context.local,
         "receipt": msgspec.to_builtins(context.receipt),
         "coverage": msgspec.to_builtins(coverage_of(shown)) | {"words": coverage_line(coverage_of(shown))},
     }

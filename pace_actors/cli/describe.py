@@ -8,6 +8,7 @@ import msgspec
 
 from eventlog import StoredEvent
 from pace_actors.cli.coverage import ranges
+from pace_actors.cli.describe_facts import decided_of_facts, heard_of_facts
 from pace_actors.cli.screen import counted, on_one_line, quoted, shown_time
 from pace_actors.events import (
     REGISTRY,
@@ -28,7 +29,7 @@ from pace_actors.events import (
     WithdrawAsked,
 )
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import ThreadKey
+from pace_actors.values import ThreadKey, UserKey
 
 QUOTE_CHARS = 48
 
@@ -41,11 +42,12 @@ def decoded(event: StoredEvent) -> Any:
 def event_json(event: StoredEvent) -> dict[str, Any]:
     """An event as plain values."""
     key = ThreadKey.of_stream(event.stream)
+    owner = UserKey.of_stream(event.stream) if key is None else key
     said = decoded(event)
     return {
         "position": event.position,
         "stream": event.stream,
-        "user": None if key is None else key.user,
+        "user": None if owner is None else owner.user,
         "thread": None if key is None else key.thread,
         "version": event.version,
         "place": event.place,
@@ -66,7 +68,7 @@ def described(event: StoredEvent, chars: int | None = QUOTE_CHARS) -> str:
     said = decoded(event)
     if said is None:
         return "(a type that this version does not know)"
-    return _heard(said, chars) if event.place == 0 else _decided(said)
+    return _heard(said, chars) if event.place == 0 else _decided(said, event.version)
 
 
 def _heard(said: Any, chars: int | None) -> str:
@@ -95,10 +97,10 @@ def _heard(said: Any, chars: int | None) -> str:
         case WithdrawAsked():
             return f"turns {ranges(said.turns)}"
         case _:
-            return ""
+            return heard_of_facts(said, chars)
 
 
-def _decided(said: Any) -> str:
+def _decided(said: Any, version: int) -> str:
     match said:
         case TurnRecorded():
             return f"turn {said.turn} of session {said.session}"
@@ -122,7 +124,7 @@ def _decided(said: Any) -> str:
         case ThreadErased():
             return f"up to turn {said.last_turn}"
         case _:
-            return ""
+            return decided_of_facts(said, version)
 
 
 def _differing(settings: ThreadSettings) -> str:

@@ -22,7 +22,7 @@ MEANINGS: dict[int, str] = {
     0: "done",
     1: "a check found something wrong, or something went wrong that has no code of its own",
     2: "it cannot be done like this: an argument, a setting or a file is not possible",
-    3: "a line of an import file cannot be read; the lines before it are stored",
+    3: "no fact is what was named, or a line of an import file cannot be read; the lines before it are stored",
     4: "it contradicts what is stored; nothing was changed",
     5: "the log or an actor could not do it now; try again",
     6: "another process has the log open for writing",

@@ -11,9 +11,9 @@ import click
 from eventlog import EventLog, StoredEvent
 from pace_actors.cli.describe import QUOTE_CHARS, described, event_json
 from pace_actors.cli.options import check_there, directory, examples, json_option, reading
-from pace_actors.cli.screen import console, on_one_line, print_json, shown_key, shown_time
+from pace_actors.cli.screen import console, on_one_line, print_json, shown_key, shown_name, shown_time
 from pace_actors.events import REGISTRY
-from pace_actors.values import THREAD_PREFIX, ThreadKey
+from pace_actors.values import THREAD_PREFIX, ThreadKey, UserKey
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +34,7 @@ EXAMPLES = examples(
 @click.command("log", short_help="List the events of a log.", epilog=EXAMPLES)
 @directory
 @click.option("--thread", help="Only threads of this name.")
-@click.option("--user", help="Only this user's threads.")
+@click.option("--user", help="Only this user's threads and facts.")
 @click.option(
     "--type",
     "types",
@@ -58,7 +58,7 @@ def command(
     full: bool,
     as_json: bool,
 ) -> None:
-    """List events: position, when it was written, thread, type, what it holds.
+    """List events: position, when it was written, thread or whose facts, type, what it holds.
 
     An input stands with ●, the decisions that it caused below it with └. Times are UTC. In a pipe each event is one
     line; on a terminal, what is too long for it stands below. With --json one document a line.
@@ -87,7 +87,10 @@ def _chosen(
 
 def _is_of(stream: str, thread: str | None, user: str | None) -> bool:
     key = ThreadKey.of_stream(stream)
-    return key is not None and (thread is None or key.thread == thread) and (user is None or key.user == user)
+    if key is None:  # a user's facts belong to no thread
+        owner = UserKey.of_stream(stream)
+        return owner is not None and thread is None and owner.user == user
+    return (thread is None or key.thread == thread) and (user is None or key.user == user)
 
 
 def _show(events: Iterator[StoredEvent], chars: int | None) -> None:
@@ -117,7 +120,7 @@ def _head(event: StoredEvent) -> Text:
     from rich.text import Text  # noqa: PLC0415
 
     mark, style = ("●", "bold") if event.place == 0 else ("└", "default")
-    if event.type == "SummaryRejected":
+    if event.type in ("SummaryRejected", "FactRejected"):
         style = "red"
     return (
         Text(f"{event.position:>6} ", style="dim")
@@ -128,6 +131,8 @@ def _head(event: StoredEvent) -> Text:
 
 
 def thread_name(stream: str) -> str:
-    """`ada/kitchen`, or the stream's own name."""
-    key = ThreadKey.of_stream(stream)
+    """`ada/kitchen`, `facts of ada`, or the stream's own name."""
+    key, owner = ThreadKey.of_stream(stream), UserKey.of_stream(stream)
+    if owner is not None:
+        return f"facts of {shown_name(owner.user)}"
     return on_one_line(stream.removeprefix(THREAD_PREFIX)) if key is None else shown_key(key)

@@ -18,6 +18,10 @@ COMMANDS: dict[str, str] = {
     "demo": "pace_actors.cli.demo.command",
     "import": "pace_actors.cli.import_command",
     "context": "pace_actors.cli.context",
+    "facts": "pace_actors.cli.facts",
+    "remember": "pace_actors.cli.remember",
+    "forget": "pace_actors.cli.forget",
+    "note": "pace_actors.cli.note",
     "log": "pace_actors.cli.log",
     "state": "pace_actors.cli.state",
     "replay": "pace_actors.cli.replay",
@@ -31,6 +35,7 @@ Examples:
   pace demo                                    a conversation, played and explained
   pace import chats.jsonl --into ada.pace      conversations from a file
   pace context ada.pace kitchen --user ada     what the planner sees
+  pace facts ada.pace --user ada               what is known of a user
   pace help exit-codes                         every exit code, and the errors behind it
 """
 

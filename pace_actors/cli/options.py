@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
 
 import eventlog
 from eventlog import EventLog
-from pace_actors.cli.screen import shown_key
+from pace_actors.cli.screen import shown_key, shown_name
 from pace_actors.domain.moments import moment
 from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY
 from pace_actors.settings import clamped, named_in
-from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, Microseconds, ThreadKey
+from pace_actors.values import DEFAULT_USER, FACTS_PREFIX, THREAD_PREFIX, Microseconds, ThreadKey, UserKey, check_id
 
 F = TypeVar("F", bound=Callable[..., Any])
 NAMES_SHOWN = 8
@@ -31,6 +31,7 @@ REFUSALS: dict[type[OSError], str] = {
 
 directory = click.argument("directory", metavar="DIR", type=click.Path())
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout and nothing else.")
+owner_option = click.option("--user", help="Whose facts they are; not needed where the log knows one user only.")
 user_option = click.option("--user", help="Whose thread it is; not needed where only one has a thread of that name.")
 
 
@@ -92,12 +93,39 @@ def check_there(log: EventLog, thread: str | None, user: str | None) -> list[Thr
             return [wanted]
     keys = threads_of(log)
     found = [key for key in keys if thread in (None, key.thread) and user in (None, key.user)]
-    if found or (thread is None and user is None):
+    if found or (thread is None and (user is None or log.stream_version(UserKey.of(user).stream))):
         return found
     if thread is None:
         raise InvalidInput(f"there is no user {user!r} here; {_names(keys)}", what="user")
     words = f"there is no thread {thread!r}" if user is None else f"user {user!r} has no thread {thread!r}"
     raise InvalidInput(f"{words} here; {_names(keys)}", what="thread")
+
+
+def find_owner(log: EventLog, user: str | None, *, new: bool = False) -> UserKey:
+    """The user whose facts are meant; with `new` perhaps one whom the log does not know yet.
+
+    Raises `InvalidInput` with the names there are, where nobody or several are meant.
+    """
+    if user is not None:
+        check_id("user", user)
+        if new:
+            return UserKey(user)
+        check_there(log, None, user)
+        return UserKey(user)
+    found = owners_of(log) or {key.user: None for key in threads_of(log)}
+    if len(found) == 1:
+        return UserKey(next(iter(found)))
+    if DEFAULT_USER in found or (new and not found):
+        return UserKey(DEFAULT_USER)
+    if not found:
+        raise InvalidInput("the log has no users yet", what="user")
+    names = ", ".join(map(shown_name, list(found)[:NAMES_SHOWN]))
+    raise InvalidInput(f"the log knows several users: {names}; say which with --user", what="user")
+
+
+def owners_of(log: EventLog) -> dict[str, None]:
+    """All users who have facts or notes, oldest first."""
+    return {key.user: None for key in map(UserKey.of_stream, log.streams(FACTS_PREFIX)) if key is not None}
 
 
 def threads_of(log: EventLog) -> list[ThreadKey]:
@@ -110,6 +138,22 @@ def _names(keys: list[ThreadKey]) -> str:
         return "the log has no threads yet"
     names = ", ".join(shown_key(key) for key in keys[:NAMES_SHOWN])
     return f"there are {names}" + (f" and {len(keys) - NAMES_SHOWN} more" if len(keys) > NAMES_SHOWN else "")
+
+
+class When(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """An ISO 8601 time; without an offset in UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time, with its zone."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            said = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time like 2026-03-02 or 2026-03-02T08:15:00+01:00", param, ctx)
+        return said if said.tzinfo is not None else said.replace(tzinfo=UTC)
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4

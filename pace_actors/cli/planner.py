@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pace_actors.cli.coverage import PENDING, SUMMARISED, WINDOW, ranges, turns_named
 from pace_actors.cli.screen import counted, iso_time, printable
-from pace_actors.domain.context import CLOSE_TAG, NOT_YET_SUMMARISED, OPEN_TAG, Context, Receipt
+from pace_actors.domain.context import CLOSE_TAG, LOCAL_CONTEXT, NOT_YET_SUMMARISED, OPEN_TAG, Context, Receipt
 from pace_actors.settings import ThreadSettings
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ def _sections(context: Context) -> list[RenderableType]:
     for pair in context.window:
         sections.append(_heading(f"turn {pair.turn}, word for word", len(pair.user) + len(pair.assistant), WINDOW))
         sections += [_message("user", pair.user), _message("assistant", pair.assistant)]
+    if context.local:
+        words = f"{LOCAL_CONTEXT}: {counted(len(receipt.facts), 'fact')}"
+        sections += [_heading(words, len(context.local), "blue"), _body(context.local)]
     if context.user_text is not None:
         sections.append(_heading("the current request", len(context.user_text), "magenta"))
         sections.append(_message("user", context.user_text))

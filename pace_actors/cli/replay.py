@@ -45,6 +45,9 @@ def command(ctx: click.Context, directory: str, *, as_json: bool) -> None:
                 "batches": replayed.batches,
                 "threads": len(replayed.states),
                 "turns": sum(state.last_turn for state in replayed.states.values()),
+                "users": len(replayed.facts),
+                "facts": facts_held(replayed),
+                "threads_hash": replayed.threads_hash,
                 "seconds": round(took_s, 6),
                 "events_per_second": round(replayed.head / took_s),
                 "broken_count": replayed.broken_count,
@@ -56,13 +59,19 @@ def command(ctx: click.Context, directory: str, *, as_json: bool) -> None:
     ctx.exit(1 if replayed.broken_count else 0)
 
 
+def facts_held(replayed: Replayed) -> int:
+    """The facts that hold, of all users."""
+    return sum(len(state.active) for state in replayed.facts.values())
+
+
 def _show(replayed: Replayed, took_s: float) -> None:
     out = console()
     turns = sum(state.last_turn for state in replayed.states.values())
     out.print(f"state hash  {replayed.hash}", style="bold")
     out.print(
         f"{counted(replayed.head, 'event')} in {counted(replayed.batches, 'batch', 'batches')}, "
-        f"{counted(len(replayed.states), 'thread')}, {counted(turns, 'turn')}; "
+        f"{counted(len(replayed.states), 'thread')}, {counted(turns, 'turn')}, "
+        f"{counted(facts_held(replayed), 'fact')} of {counted(len(replayed.facts), 'user')}; "
         f"{took_s:.2f} s, {replayed.head / took_s:,.0f} events/s"
     )
     if not replayed.broken_count:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,10 +10,11 @@ import msgspec
 
 from pace_actors.cli.coverage import coverage_bar, coverage_line, coverage_of, coverage_text, ranges
 from pace_actors.cli.options import check_there, directory, examples, find_thread, json_option, reading, user_option
-from pace_actors.cli.screen import Bar, console, print_json, printable, shown_key, shown_time
+from pace_actors.cli.screen import Bar, console, print_json, printable, shown_key, shown_name, shown_time
+from pace_actors.domain.facts_state import FactsState
 from pace_actors.domain.state import ThreadState, state_digest
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import ThreadKey
+from pace_actors.values import ThreadKey, UserKey
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,16 +24,17 @@ EXAMPLES = examples(
     "pace state ada.pace --user ada",
     "pace state ada.pace --thread kitchen --user ada",
     "pace state ada.pace --json | jq '.threads[].coverage.words'",
+    "pace state ada.pace --json | jq '.users[]'",
 )
 
 
-@click.command("state", short_help="Show the threads: sessions, turns, summaries.", epilog=EXAMPLES)
+@click.command("state", short_help="Show the threads and what is known of users, in numbers.", epilog=EXAMPLES)
 @directory
 @click.option("--thread", help="One thread, in detail.")
 @user_option
 @json_option
 def command(directory: str, *, thread: str | None, user: str | None, as_json: bool) -> None:
-    """Show the threads as the log has them: session, turns, and how far the summary reaches.
+    """Show the threads as the log has them: session, turns, how far the summary reaches. Below them users and facts.
 
     What is shown is stored: a session that silence has ended by now counts as live until its thread writes again.
     """
@@ -41,20 +44,26 @@ def command(directory: str, *, thread: str | None, user: str | None, as_json: bo
         if thread is not None:
             key = find_thread(log, thread, user)
             states = {key.stream: replay_thread(log, key)}
+            known: dict[str, FactsState] = {}
         else:
             check_there(log, None, user)
             with Bar("folding the log") as bar:
-                states = replay(log, on_progress=bar).states
+                replayed = replay(log, on_progress=bar)
+            states, known = replayed.states, replayed.facts
     keys = ((ThreadKey.of_stream(stream), state) for stream, state in states.items())
     threads = [(found, state) for found, state in keys if found is not None]
     if thread is None and user is not None:
         threads = [(key, state) for key, state in threads if key.user == user]
+    owners = [(owner, facts) for owner, facts in _owners(known) if user in (None, owner.user)]
     if as_json:
-        print_json({"threads": [_json(key, state) for key, state in threads]})
+        users = [{"user": owner.user} | _facts_json(facts) for owner, facts in owners]
+        print_json({"threads": [_json(key, state) for key, state in threads]} | ({} if thread else {"users": users}))
     elif thread is not None:
         _show_one(*threads[0])
     else:
         console().print(_table(threads) if threads else "no threads")
+        if owners:
+            console().print(_owners_table(owners))
 
 
 def _json(key: ThreadKey, state: ThreadState) -> dict[str, Any]:
@@ -66,6 +75,41 @@ def _json(key: ThreadKey, state: ThreadState) -> dict[str, Any]:
         "coverage": msgspec.to_builtins(coverage) | {"words": coverage_line(coverage)},
         "state": msgspec.to_builtins(state),
     }
+
+
+def _owners(known: dict[str, FactsState]) -> Iterator[tuple[UserKey, FactsState]]:
+    for stream, facts in known.items():
+        owner = UserKey.of_stream(stream)
+        if owner is not None:
+            yield owner, facts
+
+
+def _facts_json(facts: FactsState) -> dict[str, Any]:
+    """What is known of a user, in numbers; `pace facts` has the words."""
+    return {
+        "digest": state_digest(facts).hex(),
+        "facts": len(facts.active),
+        "sensitive": sum(row.sensitive for row in facts.active),
+        "stated": sum(row.stated for row in facts.active),
+        "standing_by": len(facts.rows) - len(facts.active),
+        "tombstones": len(facts.tombstones),
+        "version": facts.version,
+    }
+
+
+def _owners_table(owners: list[tuple[UserKey, FactsState]]) -> Table:
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("user", overflow="fold", style="cyan")
+    for column in ("facts", "sensitive", "stated", "standing by", "tombstones"):
+        table.add_column(column, justify="right")
+    for owner, facts in owners:
+        numbers = _facts_json(facts)
+        names = ("facts", "sensitive", "stated", "standing_by", "tombstones")
+        table.add_row(shown_name(owner.user), *(f"{numbers[name]:,}" for name in names))
+    return table
 
 
 def _table(threads: list[tuple[ThreadKey, ThreadState]]) -> Table:

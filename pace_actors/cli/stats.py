@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import get_args
 
 import click
 import msgspec
@@ -10,14 +11,16 @@ import msgspec
 from eventlog import EventLog, LogStats
 from pace_actors.cli.options import directory, examples, json_option, reading
 from pace_actors.cli.screen import Bar, console, counted, print_json, shown_bytes, shown_time
-from pace_actors.events import REGISTRY
-from pace_actors.values import THREAD_PREFIX
+from pace_actors.events import REGISTRY, FactDecision
+from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX
 
 PROGRESS_EVENTS = 2048
+DECISIONS = tuple(kind.__name__ for kind in get_args(FactDecision))
 
 EXAMPLES = examples(
     "pace stats ada.pace",
     "pace stats ada.pace --json | jq .summaries",
+    "pace stats ada.pace --json | jq .facts.decisions",
 )
 
 
@@ -29,6 +32,20 @@ class Summaries(msgspec.Struct, frozen=True):
     rejected: dict[str, int]
     """By reason."""
     undecided: int
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of what was said of users."""
+
+    users: int
+    """Who have facts or notes."""
+    stated: int
+    imported: int
+    extractions: dict[str, int]
+    """By extractor and outcome. What patterns find nothing in leaves no event."""
+    decisions: dict[str, int]
+    """By decision; rejections by reason."""
+    notes: int
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +63,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     sessions_ended: dict[str, int]
     """By reason."""
     summaries: Summaries
+    facts: Facts
     types: dict[str, int]
     """Events by type."""
 
@@ -54,7 +72,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 @directory
 @json_option
 def command(directory: str, *, as_json: bool) -> None:
-    """Count what a log holds: events, threads, turns, sessions, and what came of the summaries.
+    """Count what a log holds: events, threads, turns, sessions, what came of the summaries, and of what was learnt.
 
     What only a process that has it open knows (actors given up, dead letters, latencies) is in its `Pace.stats()`;
     `pace import` says its own at the end.
@@ -72,14 +90,21 @@ def figures_of(log: EventLog, bar: Bar) -> Figures:
     head = log.head()
     stats: LogStats = log.stats()
     types: Counter[str] = Counter()
-    reasons: dict[str, Counter[str]] = {"SummaryRejected": Counter(), "SessionEnded": Counter()}
+    reasons: dict[str, Counter[str]] = {
+        name: Counter() for name in ("SummaryRejected", "SessionEnded", "FactRejected", "FactStated")
+    }
+    extractions: Counter[str] = Counter()
     withdrawn = first_at = last_at = 0
     for event in log.read_all(limit=head) if head else ():
         types[event.type] += 1
         first_at = first_at or event.recorded_at
         last_at = event.recorded_at
         if event.type in reasons:
-            reasons[event.type][REGISTRY.decode(event).reason] += 1
+            said = REGISTRY.decode(event)
+            reasons[event.type][said.origin if event.type == "FactStated" else said.reason] += 1
+        elif event.type == "CandidatesExtracted":
+            said = REGISTRY.decode(event)
+            extractions[f"{said.extractor}: {said.outcome}"] += 1
         elif event.type == "TurnWithdrawn":
             withdrawn += len(REGISTRY.decode(event).turns)
         if event.position % PROGRESS_EVENTS == 0:
@@ -96,7 +121,22 @@ def figures_of(log: EventLog, bar: Bar) -> Figures:
         withdrawn=withdrawn,
         sessions_ended=dict(sorted(reasons["SessionEnded"].items())),
         summaries=summaries_of(types, reasons["SummaryRejected"]),
+        facts=facts_of(log, types, reasons, extractions),
         types=dict(types.most_common()),
+    )
+
+
+def facts_of(log: EventLog, types: Counter[str], reasons: dict[str, Counter[str]], extractions: Counter[str]) -> Facts:
+    """Decisions of all users together."""
+    refused = {f"FactRejected: {reason}": count for reason, count in sorted(reasons["FactRejected"].items())}
+    decided = {name: types[name] for name in DECISIONS if types[name] and name != "FactRejected"}
+    return Facts(
+        users=sum(1 for _ in log.streams(FACTS_PREFIX)),
+        stated=reasons["FactStated"]["stated"],
+        imported=reasons["FactStated"]["imported"],
+        extractions=dict(sorted(extractions.items())),
+        decisions=decided | refused,
+        notes=types["NoteTaken"],
     )
 
 
@@ -129,6 +169,11 @@ def _show(figures: Figures) -> None:
     rows.add_row("summaries", f"{summaries.requested:,} requested, {summaries.accepted:,} accepted")
     rows.add_row("  refused", _by_reason(summaries.rejected))
     rows.add_row("  undecided", f"{summaries.undecided:,}")
+    facts = figures.facts
+    rows.add_row("facts", f"of {counted(facts.users, 'user')}: {_by_reason(facts.decisions)}")
+    rows.add_row("  stated", f"{facts.stated:,}, {facts.imported:,} imported")
+    rows.add_row("  extracted", _by_reason(facts.extractions))
+    rows.add_row("notes", f"{facts.notes:,}")
     rows.add_row("log id", figures.log_id)
     for name, count in figures.types.items():
         rows.add_row(f"  {name}", f"{count:,}")

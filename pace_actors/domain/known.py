@@ -134,6 +134,15 @@ def as_of(stored: Iterable[Batch], at: Microseconds) -> FactsState:
     return state
 
 
+def facts_then(
+    user: str, stored: Sequence[Batch], at: Microseconds, *, include_sensitive: bool = False
+) -> tuple[Fact, ...]:
+    """The facts that were known to hold at a moment, newest first, without what has been forgotten since."""
+    gone = forgotten_in(stored)
+    then = facts_of(user, as_of(stored, at), at, include_sensitive=include_sensitive)
+    return tuple(fact for fact in then if fact.id not in gone)
+
+
 def forgotten_in(stored: Iterable[Batch]) -> frozenset[int]:
     """The facts that a user has had forgotten: they are in no view of any time.
 

@@ -1,5 +1,5 @@
 """From a log alone, without actors, models or sockets: every function returns values and prints nothing."""
 
-from pace_actors.replay.fold import Broken, Replayed, replay, replay_thread
+from pace_actors.replay.fold import Broken, Replayed, replay, replay_facts, replay_thread
 
-__all__ = ["Broken", "Replayed", "replay", "replay_thread"]
+__all__ = ["Broken", "Replayed", "replay", "replay_facts", "replay_thread"]

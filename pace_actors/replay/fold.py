@@ -12,7 +12,7 @@ from pace_actors.domain.facts_state import NOBODY, FactsState
 from pace_actors.domain.fold import batches
 from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants, holds_together, state_digest, world_hash
 from pace_actors.domain.thread import evolve
-from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX, ThreadKey
+from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX, ThreadKey, UserKey
 
 Progress = Callable[[int, int], None]
 """Called with the position reached and the position of the end."""
@@ -45,6 +45,11 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """32 hex digits; equal to `Pace.state_hash()` at the same head."""
     broken: tuple[Broken, ...] = ()
     broken_count: int = 0
+
+    @property
+    def threads_hash(self) -> str:
+        """The same over threads alone. Facts are salted: two logs of the same words differ in `hash`."""
+        return world_hash({stream: state_digest(state) for stream, state in self.states.items()})
 
 
 def replay(log: EventLog, *, on_progress: Progress | None = None) -> Replayed:
@@ -94,4 +99,17 @@ def replay_thread(log: EventLog, key: ThreadKey, *, at: int | None = None) -> Th
         if at is not None and batch.position > at:
             break
         state = evolve(state, batch.heard, batch.decided)
+    return state
+
+
+def replay_facts(log: EventLog, key: UserKey, *, at: int | None = None) -> FactsState:
+    """What is known of one user, now or as it was after the batch that holds the position `at`.
+
+    Reads the user's own stream only. Of a user whom the log does not know, nothing is.
+    """
+    state = NOBODY
+    for batch in batches(log.read(key.stream)):
+        if at is not None and batch.position > at:
+            break
+        state = evolve_facts(state, batch.heard, batch.decided)
     return state
