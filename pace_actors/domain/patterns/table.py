@@ -305,6 +305,9 @@ RELATIVE_OWNED: tuple[Row, ...] = (
 )
 """Behind "my mom's"."""
 
+PET_NAMED: tuple[Row, ...] = (_row("", "is named", "", 860, "name"),)
+"""Behind "my dog's name is"."""
+
 DUE = re.compile(
     rf"(?:the\s+|(?:my|our)\s+)(?:final\s+|hard\s+|next\s+|submission\s+"
     rf"|application\s+){{0,2}}deadline\s+for\s+(?:the\s+|my\s+"
@@ -373,7 +376,7 @@ def places(masked: str, start: int, end: int) -> list[Place]:
         if match := opener.match(masked, start, end):
             found.append(Place("user", match.end(), rows))
     if match := _PET.match(masked, start, end):
-        found.append(Place(f"user's {match['who']}", match.end(), (_row("", "is named", "", 860, "name"),)))
+        found.append(Place(f"user's {match['who']}", match.end(), PET_NAMED))
     if match := _REL.match(masked, start, end):
         subject = f"user's {match['who']}"
         for opener, rows in ((_REL_OWNS, RELATIVE_OWNED), (_REL_IS, RELATIVE_IS + IS), (_REL_DOES, DOES)):
