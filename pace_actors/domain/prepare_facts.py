@@ -5,6 +5,7 @@ Pure and versioned, as `domain.prepare`. A secret in any field, or across joined
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from hashlib import blake2b
@@ -31,6 +32,11 @@ NOTE_CHARS_MAX: Final = 64 * 1024
 TOPICS_MAX: Final = 8
 TOPIC_CHARS_MAX: Final = 40
 DIGEST_BYTES: Final = 8
+ONE_OF_A_KIND: Final = frozenset({"prefers"})
+"""Predicates that hold one value of each kind of thing."""
+_LIMITS: Final = re.compile(
+    r" (?:over|to|than|instead of|rather than|when|while|for|in|on|at|with|without|if|because|and|or|,) "
+)
 SALT_BYTES: Final = 16
 
 
@@ -98,11 +104,26 @@ def prepare_candidate(
 
 
 def key_of(said: FactText, salt: bytes, multi_valued: Collection[str] = MULTI_VALUED) -> bytes:
-    """Subject and predicate; and the value where the predicate can have many at once (F5)."""
+    """Subject and predicate; also the value where there can be many (F5), or its kind where there is one of each.
+
+    One prefers light mode instead of dark mode, and window seats besides.
+    """
     subject, predicate, value = map(normal, (said.subject, said.predicate, said.value))
     if predicate in multi_valued:
         return _digest(salt, b"key", subject, predicate, value)
+    if predicate in ONE_OF_A_KIND:
+        return _digest(salt, b"key", subject, predicate, kind_of(value))
     return _digest(salt, b"key", subject, predicate)
+
+
+def kind_of(value: str) -> str:
+    """What kind of thing a value is: its last word, before what it is compared with or holds for.
+
+    >>> [kind_of(value) for value in ("dark mode", "light mode at night", "tea over coffee", "暗色")]
+    ['mode', 'mode', 'tea', '暗色']
+    """
+    head = _LIMITS.split(value, maxsplit=1)[0] or value
+    return head.split()[-1] if head.split() else head
 
 
 def secret_in(said: FactText) -> str:

@@ -363,3 +363,21 @@ def test_the_shape_of_a_state_says_nothing_of_arrival() -> None:
     one = after(TEA, extracted(candidate("beef", key="eats"), source=2))
     other = after(extracted(candidate("beef", key="eats"), source=2), TEA)
     assert shape(one) == shape(other)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "same"),
+    [
+        ("dark mode", "light mode", True),
+        ("dark mode", "Light Mode at night", True),
+        ("dark mode", "window seats", False),
+        ("tea over coffee", "tea", True),
+        ("short answers", "long answers when I ask for code", True),
+    ],
+)
+def test_one_prefers_one_of_each_kind_of_thing(earlier: str, later: str, *, same: bool) -> None:
+    """Goal: another preference of the same kind replaces, one of another kind stands beside it."""
+    one, other = (prepared(predicate="prefers", value=value) for value in (earlier, later))
+    assert (one.key == other.key) is same
+    state = after(extracted(one, source=1), extracted(other, source=2))
+    assert len(state.active) == (1 if same else 2)
