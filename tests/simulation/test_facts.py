@@ -256,6 +256,7 @@ def test_a_fact_that_contexts_show_is_used_and_stays() -> None:
     """F7: use is folded from what turns answered, and written at most once a minute, but before anything has to go."""
     world = FactsWorld(facts_max=3)
     tea, *_ = (world.know.remember("user", "likes", value).fact for value in ("tea", "milk", "wine"))
+    world.advance(5)
     world.record("Do I like tea?", context=ContextRef(facts=(tea,)))
     world.run()
     world.know.remember("user", "likes", "beer")
