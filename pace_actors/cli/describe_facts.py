@@ -115,10 +115,11 @@ def _candidate(candidate: Candidate, chars: int | None) -> str:
     if candidate.secret:
         return f"secret ({candidate.secret}), words not kept"
     said = candidate.said
-    words = quoted(f"{said.subject} {said.predicate} {said.value}".strip(), chars)
+    words = f"{said.subject} {said.predicate} {said.value}".strip()
     topics = "".join(f" {on_one_line(topic)}" for topic in said.topics)
     sensitive = " sensitive" if candidate.sensitive else ""
-    return f"{words} {candidate.confidence_milli / 1000:.2f}{topics}{sensitive}"
+    shown = quoted(words, chars) if words else "words not kept"
+    return f"{shown} {candidate.confidence_milli / 1000:.2f}{topics}{sensitive}"
 
 
 def _item(item: int) -> str:

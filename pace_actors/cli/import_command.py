@@ -29,11 +29,11 @@ EXAMPLES = examples(
     "pace import chats.jsonl --into ada.pace",
     "pace import march.jsonl.gz april.jsonl.gz --into ada.pace --user ada --thread kitchen",
     "zcat chats.jsonl.gz | pace import - --name chats.jsonl --into ada.pace",
-    "pace import chats.jsonl --into ada.pace --steady     the same state hash every time",
+    "pace import chats.jsonl --into ada.pace --steady     the same threads every time (threads_hash)",
 )
 
 
-@click.command("import", short_help="Store conversations from files (JSON lines).", epilog=EXAMPLES)
+@click.command("import", short_help="Store conversations and facts from files (JSON lines).", epilog=EXAMPLES)
 @click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--into", metavar="DIR", required=True, type=click.Path(), help="The directory; made if it is not there.")
 @click.option(
@@ -44,7 +44,7 @@ EXAMPLES = examples(
     "--name",
     help="What the one FILE is called where its turns have no ids: for stdin, and for a file that was renamed.",
 )
-@click.option("--steady", is_flag=True, help="Wait for each summary before the next turn: slower, always the same.")
+@click.option("--steady", is_flag=True, help="Wait for each summary before the next turn: slower, always the same threads.")
 @click.option(
     "--model",
     envvar="PACE_MODEL_URL",
@@ -69,7 +69,8 @@ def command(
     """Store the conversations of each FILE (JSON lines, `.gz` too, `-` for stdin; docs/import-format.md).
 
     A turn is stored once, however often it is imported: after an interrupt, run the same command again. At a line
-    that cannot be read it stops; what came before it is stored.
+    that cannot be read it stops; what came before it is stored. Facts are stored once as well; they beat nothing that
+    is known better, and what was forgotten is refused.
 
     A turn without an id is known by its content, the name of its file, and its place in it. So the same lines under
     another name, or through stdin (whose name is `-`), are stored once more; --name says what they were called before.
@@ -140,6 +141,9 @@ def _tell(pace: Pace, tally: Tally, took_s: float, *, summarised: bool, as_json:
                 "disabled": tally.disabled,
                 "resets": tally.resets,
                 "settings": tally.settings,
+                "facts": tally.facts,
+                "facts_known": tally.facts_known,
+                "facts_refused": tally.facts_refused,
                 "late": [{"user": key.user, "thread": key.thread, "turns": turns} for key, turns in tally.late.items()],
                 "threads": len(pace.threads()),
                 "seconds": round(took_s, 6),
@@ -156,6 +160,9 @@ def _tell(pace: Pace, tally: Tally, took_s: float, *, summarised: bool, as_json:
     parts += [f"{tally.disabled:,} not stored, for memory is off"] if tally.disabled else []
     parts += [counted(tally.resets, "reset")] if tally.resets else []
     parts += [counted(tally.settings, "change of settings", "changes of settings")] if tally.settings else []
+    parts += [f"{counted(tally.facts, 'fact')}"] if tally.facts else []
+    parts += [f"{counted(tally.facts_known, 'fact')} known already"] if tally.facts_known else []
+    parts += [f"{counted(count, 'fact')} refused ({why})" for why, count in tally.facts_refused.items()]
     out.print(", ".join(parts))
     out.print(f"{took_s:.2f} s, {rate:,} turns/s; {counted(len(pace.threads()), 'thread')} in the log")
     for words in _late(tally):

@@ -4,6 +4,6 @@ The format is documented in docs/import-format.md.
 """
 
 from pace_actors.importing.feed import Importer, Tally
-from pace_actors.importing.lines import Line, ResetLine, SettingsLine, Source, TurnLine, read_lines
+from pace_actors.importing.lines import FactLine, Line, ResetLine, SettingsLine, Source, TurnLine, read_lines
 
-__all__ = ["Importer", "Line", "ResetLine", "SettingsLine", "Source", "Tally", "TurnLine", "read_lines"]
+__all__ = ["FactLine", "Importer", "Line", "ResetLine", "SettingsLine", "Source", "Tally", "TurnLine", "read_lines"]

@@ -18,7 +18,7 @@ import msgspec
 from pace_actors.domain.moments import moment
 from pace_actors.errors import Erased, ImportFailed, InvalidInput, OutcomeUnknown, PaceError
 from pace_actors.events import REGISTRY
-from pace_actors.importing.lines import Line, ResetLine, SettingsLine, TurnLine
+from pace_actors.importing.lines import FactLine, Line, ResetLine, SettingsLine, TurnLine
 from pace_actors.messages import Recorded, ThreadView
 from pace_actors.pace import Pace
 from pace_actors.thread import Thread
@@ -47,6 +47,12 @@ class Tally(msgspec.Struct):
     """Not stored, because the thread's memory is switched off."""
     resets: int = 0
     settings: int = 0
+    facts: int = 0
+    """Taken in now."""
+    facts_known: int = 0
+    """Taken in before, with the same content."""
+    facts_refused: dict[str, int] = {}
+    """By reason: `secret`, `confidence`, `tombstone`."""
     late: dict[ThreadKey, int] = {}
     """Of the turns stored now, those that are older than what their thread had when they came. They stand behind it."""
 
@@ -141,6 +147,8 @@ class Importer:
     def _take(self, line: Line) -> None:
         if isinstance(line.said, TurnLine):
             self._take_turn(line, line.said)
+        elif isinstance(line.said, FactLine):
+            self._take_fact(line, line.said)
         else:
             self._hold(line)
 
@@ -154,6 +162,31 @@ class Importer:
         elif isinstance(line.said, SettingsLine):
             held.changes.update(line.said.changes)
             held.settings, held.settings_at = line, at
+
+    def _take_fact(self, line: Line, said: FactLine) -> None:
+        """Facts are few beside turns: each is waited for."""
+        try:
+            stated = self._pace.remember(
+                said.subject,
+                said.predicate,
+                said.value,
+                user=line.key.user,
+                topics=said.topics,
+                confidence=said.confidence,
+                valid_from=said.valid_from,
+                expires=said.expires,
+                learned=said.at,
+                imported=True,
+                statement_id=line.turn_id,
+            )
+        except PaceError as error:
+            raise _named(line, error) from error
+        if stated.known:
+            self.tally.facts_known += 1
+        elif stated.outcome == "rejected":
+            self.tally.facts_refused[stated.reason] = self.tally.facts_refused.get(stated.reason, 0) + 1
+        else:
+            self.tally.facts += 1
 
     def _take_turn(self, line: Line, said: TurnLine) -> None:
         thread = self._thread(line.key)

@@ -12,19 +12,20 @@ from typing import IO, Any, BinaryIO, Literal, NoReturn, cast
 
 import msgspec
 
+from pace_actors.domain.prepare_facts import TOPICS_MAX, check_stated, secret_in
 from pace_actors.domain.redaction import redact
 from pace_actors.domain.text import repair
 from pace_actors.errors import ImportFailed, InvalidInput
 from pace_actors.importing.strict import decoded
 from pace_actors.settings import ThreadSettings, changed
-from pace_actors.values import DEFAULT_USER, ThreadKey, check_id
+from pace_actors.values import DEFAULT_USER, FactText, ThreadKey, check_id
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """A longer line is no turn: a turn has at most 3 MiB of text, and JSON may write a byte as six."""
 ACTIONS_MAX = 1000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-Kind = Literal["turn", "reset", "settings"]
+Kind = Literal["turn", "reset", "settings", "fact"]
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,15 +64,36 @@ class SettingsLine(_Line, frozen=True, kw_only=True, forbid_unknown_fields=True)
     changes: dict[str, Any]
 
 
+class FactLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something known of the user. It belongs to no thread."""
+
+    kind: Literal["fact"]
+    user: str | None = None
+    at: datetime | None = None
+    """When it was learnt; the next ones too: without an offset in UTC."""
+    id: str | None = None
+    subject: str
+    predicate: str
+    value: str
+    confidence: float = 1.0
+    topics: tuple[str, ...] = ()
+    valid_from: datetime | None = None
+    expires: datetime | None = None
+
+
+Said = TurnLine | ResetLine | SettingsLine | FactLine
+
+
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One line, and where it stands."""
 
     file: str
     number: int
     key: ThreadKey
-    said: TurnLine | ResetLine | SettingsLine
+    """The thread of a fact is empty."""
+    said: Said
     turn_id: str = ""
-    """The turn's own id, or one made of its content and place; empty for a line that is no turn."""
+    """The own id of a turn or fact, or one made of its content and place; empty for other lines."""
     bytes: int = 0
 
     def failed(self, reason: str) -> ImportFailed:
@@ -108,8 +130,8 @@ def read_lines(source: Source, *, user: str = DEFAULT_USER, thread: str = "") ->
             said = _decode(raw)
             key = _key(said, user, thread)
             turn_id = ""
-            if isinstance(said, TurnLine):
-                check_turn(said)
+            if isinstance(said, TurnLine | FactLine):
+                check_fact(said) if isinstance(said, FactLine) else check_turn(said)
                 ordinals[key] = ordinals.get(key, 0) + 1
                 turn_id = said.id if said.id is not None else made_id(known_as, key, ordinals[key], said)
             elif isinstance(said, SettingsLine):
@@ -131,6 +153,17 @@ def check_turn(said: TurnLine) -> None:
         raise InvalidInput("an action has a name", what="actions")
 
 
+def check_fact(said: FactLine) -> None:
+    """What would be refused later. Raises `InvalidInput`, which says none of its words."""
+    if said.id is not None:
+        check_id("id", said.id)
+    check_stated(said.subject, said.predicate, said.value)
+    if not 0 <= said.confidence <= 1:
+        raise InvalidInput(f"confidence is {said.confidence:g}; it goes from 0 to 1", what="confidence")
+    if len(said.topics) > TOPICS_MAX:
+        raise InvalidInput(f"a fact has at most {TOPICS_MAX} topics, not {len(said.topics)}", what="topics")
+
+
 def check_settings(said: SettingsLine) -> None:
     """What would be refused later. Raises `InvalidInput`."""
     changed(ThreadSettings(), said.changes)
@@ -138,19 +171,32 @@ def check_settings(said: SettingsLine) -> None:
         raise InvalidInput("resume=never keeps nothing in the log, so nothing can be imported to it", what="resume")
 
 
-def made_id(file: str, key: ThreadKey, ordinal: int, said: TurnLine) -> str:
-    """The id of a turn that brings none: the same for the same content at the same place, in every run.
+def made_id(file: str, key: ThreadKey, ordinal: int, said: TurnLine | FactLine) -> str:
+    """The id of a turn or fact that brings none: the same for the same content at the same place, in every run.
 
-    Content is the redacted texts, the actions, the channel and the time. The place is the file's name (without folder
-    and `.gz`) and the turn's number among the thread's turns in that file. No hash of a secret is made.
+    Content is the redacted texts, the actions, the channel and the time; of a fact all its fields. The place is the
+    file's name (without folder and `.gz`) and the number among the thread's turns, or the user's facts, in that file.
+    No hash of a secret is made.
     """
+    at = "" if said.at is None else said.at.isoformat()
+    place = [repair(PurePath(file).name)[0].removesuffix(".gz"), key.user, key.thread, ordinal]
+    kept = _content_of_fact(said) if isinstance(said, FactLine) else _content_of_turn(said)
+    content = msgspec.json.encode([place, at, kept])
+    return f"import-{_digest(content)}"
+
+
+def _content_of_turn(said: TurnLine) -> list[str]:
     actions = [[action.name, _as_text(action.arguments), _as_text(action.outcome)] for action in said.actions]
     texts = [said.user_text, said.assistant_text, said.channel, *(text for action in actions for text in action)]
     kept, _ = redact([repair(text)[0] for text in texts], "mask")
-    at = "" if said.at is None else said.at.isoformat()
-    place = [repair(PurePath(file).name)[0].removesuffix(".gz"), key.user, key.thread, ordinal]
-    content = msgspec.json.encode([place, at, kept])
-    return f"import-{_digest(content)}"
+    return list(kept)
+
+
+def _content_of_fact(said: FactLine) -> list[Any]:
+    """A secret may lie across fields: then its kind stands for all words."""
+    words = [repair(text)[0] for text in (said.subject, said.predicate, said.value, *said.topics)]
+    secret = secret_in(FactText(subject=words[0], predicate=words[1], value=words[2], topics=tuple(words[3:])))
+    return [[secret] if secret else words, said.confidence, said.valid_from, said.expires]
 
 
 def _digest(content: bytes) -> str:
@@ -193,19 +239,24 @@ class _KindOnly(msgspec.Struct, frozen=True):
     kind: Kind = "turn"
 
 
-_kinds: dict[Kind, type[TurnLine | ResetLine | SettingsLine]] = {
+_kinds: dict[Kind, type[Said]] = {
     "turn": TurnLine,
     "reset": ResetLine,
     "settings": SettingsLine,
+    "fact": FactLine,
 }
 
 
-def _decode(raw: bytes) -> TurnLine | ResetLine | SettingsLine:
+def _decode(raw: bytes) -> Said:
     value = decoded(raw)
     return msgspec.convert(value, _kinds[msgspec.convert(value, _KindOnly).kind])
 
 
-def _key(said: TurnLine | ResetLine | SettingsLine, user: str, thread: str) -> ThreadKey:
+def _key(said: Said, user: str, thread: str) -> ThreadKey:
+    if isinstance(said, FactLine):
+        owner = said.user if said.user is not None else user
+        check_id("user", owner)
+        return ThreadKey(owner, "")
     named = said.thread if said.thread is not None else thread
     if not named:
         raise InvalidInput("the line names no thread; add it, or give one for all lines with --thread", what="thread")

@@ -115,7 +115,7 @@ def _perform(place: str, model: str | None, *, pauses: bool, quiet: bool) -> dic
         "equal": hashes.equal,
         "refused": None if scenes.refusal is None else vars(scenes.refusal),
         "secret_found_on_disk": secret_bytes,
-        "summaries": msgspec.to_builtins(_summaries(place)),
+        **_figures(place),
         "try": _commands(place),
     }
     _end(stage, told)
@@ -143,11 +143,12 @@ def _occurrences(place: str, secret: str) -> int:
     return sum(path.read_bytes().count(secret.encode()) for path in Path(place).rglob("*") if path.is_file())
 
 
-def _summaries(place: str) -> Any:
+def _figures(place: str) -> dict[str, Any]:
     from pace_actors.cli.stats import figures_of  # noqa: PLC0415
 
     with reading(place) as log:
-        return figures_of(log, Bar("counting")).summaries
+        figures = figures_of(log, Bar("counting"))
+    return {"summaries": msgspec.to_builtins(figures.summaries), "facts": msgspec.to_builtins(figures.facts)}
 
 
 def _end(stage: Any, told: dict[str, Any]) -> None:
@@ -169,9 +170,15 @@ def _end(stage: Any, told: dict[str, Any]) -> None:
         f"{summaries['accepted']} accepted, refused: {refused}. The wifi password stands "
         f"{counted(told['secret_found_on_disk'], 'time')} in the files."
     )
+    decisions = told["facts"]["decisions"]
+    refusals = [f"{n} {name.partition(': ')[2]}" for name, n in decisions.items() if name.startswith("FactRejected")]
+    stage.show(
+        f"{counted(decisions.get('FactAdded', 0), 'fact')} learnt, {decisions.get('FactReplaced', 0)} replaced, "
+        f"{decisions.get('FactForgotten', 0)} forgotten, refused: {', '.join(refusals) or 'none'}."
+    )
     size = sum(path.stat().st_size for path in Path(place).rglob("*") if path.is_file())
     stage.title("the log")
-    stage.show(f"{place} ({shown_bytes(size)}). Three commands to try:")
+    stage.show(f"{place} ({shown_bytes(size)}). Four commands to try:")
     for line in told["try"]:
         stage.out.print(Text(f"  {line}", style="bold cyan"), soft_wrap=True)
 
@@ -180,6 +187,7 @@ def _commands(place: str) -> list[str]:
     at, pace = shlex.quote(place), _program()
     return [
         f"{pace} context {at} move --now last --text 'When does the van come?'",
+        f"{pace} facts {at} --history --sensitive",
         f"{pace} log {at} --type ResetAsked --type AnswerArrived --type SummaryRejected --thread kitchen",
         f"{pace} replay {at}",
     ]

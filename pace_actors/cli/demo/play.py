@@ -44,6 +44,7 @@ class Play:
             elif isinstance(line.said, ResetLine):
                 self._scenes.reset(line)
             else:
+                assert isinstance(line.said, TurnLine)  # the conversation has no other lines
                 self._turn(line, line.said)
         self._pace.wait_idle(self._patience_s)
 

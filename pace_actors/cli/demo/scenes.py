@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from pace_actors.cli.demo.fact_scenes import FactScenes
 from pace_actors.cli.demo.gate import GatedSummariser
 from pace_actors.cli.demo.stage import SCENE_S, Stage
 from pace_actors.cli.log import print_event
@@ -47,8 +48,14 @@ class Scenes:
             "kitchen-tue-9": self._leo_asks,
             "move-wed-8": self._three_days,
         }
+        self._facts = facts = FactScenes(pace, stage, patience_s=patience_s)
         self._after: dict[str, Callable[[Line, Recorded], None]] = {
+            "kitchen-mon-10": facts.learnt,
+            "work-mon-8": facts.forgotten,
+            "kitchen-eve-1": facts.a_moment,
             "kitchen-eve-4": self._a_secret,
+            "work-wed-2": facts.not_again,
+            "kitchen-wed-1": facts.something_newer,
             "kitchen-tue-8": self._a_late_summary,
         }
 
@@ -150,7 +157,7 @@ class Scenes:
         kinds = ", ".join(f"{masked.count} {masked.kind}" for masked in heard.masked) or "nothing"
         self._stage.say(f"Masked before it was stored: {kinds}. The log has:")
         self._stage.show(f"    {heard.user}")
-        self._stage.pause(SCENE_S)
+        self._facts.refused(line, self.secret)
 
     def _a_late_summary(self, line: Line, recorded: Recorded) -> None:  # noqa: ARG002 - all scenes are called alike
         if not self._await_answer():

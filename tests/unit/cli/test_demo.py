@@ -37,8 +37,27 @@ def test_the_conversation_has_what_it_is_to_show() -> None:
     assert sum(SECRET in said.user_text for _, said in turns) == 1
 
 
+def assert_facts_are_played(shown: str) -> None:
+    """A fact learnt and one replaced, one kept out; a moment, a secret, and a forgotten one that are not learnt."""
+    assert re.search(
+        r"● CandidatesExtracted  turn 3 at .*hospital” 0\.78 #family #health sensitive\n.*└ FactAdded .*F4", shown
+    )
+    planner = shown[: shown.index("What was learnt of her")]
+    assert "LOCAL CONTEXT: 1 fact" in planner
+    assert "preference: user prefers short answers in the morning" in planner
+    assert "user's mum" not in planner
+    assert "2. fact: user's mum is in the hospital" in shown
+    assert "Learnt from this turn: 0 facts." in shown
+    assert re.search(r"● FactStated .*secret \(password\), words not kept\n.*└ FactRejected .*F1, it holds", shown)
+    assert "user dislikes phone meetings, with turn 8, which it was said in" in shown
+    assert re.search(r"└ FactForgotten  fact \d+ · with the turns at .*\n(?:.*\n)*?.*└ TurnWithdrawn  turns 8", shown)
+    assert re.search(r"turn 10 at position .*words not kept.*\n.*└ FactRejected .*F2, it was forgotten", shown)
+    assert "└ FactReplaced  fact 3 holds no longer · F4, something newer took its place" in shown
+    assert "7 facts learnt, 1 replaced, 1 forgotten, refused: 1 secret, 1 tombstone." in shown
+
+
 def test_the_demo_from_the_curtain_to_the_end(tmp_path: Path) -> None:
-    """One performance in a pipe, in a directory of its own, by the clock; then the three commands."""
+    """One performance in a pipe, in a directory of its own, by the clock; then the four commands."""
     place = tmp_path / "demo log"
     started = time.monotonic()
     done = pace("demo", "--dir", place)
@@ -55,13 +74,14 @@ def test_the_demo_from_the_curtain_to_the_end(tmp_path: Path) -> None:
         r"● ResetAsked.*\n.*└ SessionEnded  reset\n.*● AnswerArrived .*\n.*└ SummaryRejected  reason: session_end",
         shown,
     )
+    assert_facts_are_played(shown)
     hashes = re.findall(r"\b[0-9a-f]{32}\b", shown)
     assert len(hashes) == 3
     assert len(set(hashes)) == 1
     assert pace_json("replay", place)["hash"] == hashes[0]
     assert f"{place} (" in shown
     tries = re.findall(r"^  .*-m pace_actors\.cli (.*)$", shown, re.MULTILINE)
-    assert [line.split()[0] for line in tries] == ["context", "log", "replay"]
+    assert [line.split()[0] for line in tries] == ["context", "facts", "log", "replay"]
     assert all(f"'{place}'" in line for line in tries)
 
 
@@ -74,6 +94,10 @@ def test_the_demo_as_json_is_what_the_log_says() -> None:
         assert told["secret_found_on_disk"] == 0
         stats = pace_json("stats", place)
         assert (told["turns"], told["summaries"]) == (stats["turns"], stats["summaries"])
+        assert told["facts"] == stats["facts"]
+        (ada, _) = pace_json("facts", place, "--sensitive")["users"]
+        known = {each["fact"]["value"] for each in ada["facts"]}
+        assert known == {"long answers in the evening", "the hospital", "a project manager"}
         assert stats["summaries"]["rejected"] == {"session_ended": 1}
         after = str(told["refused"]["position"] - 1)
         event = msgspec.json.decode(pace("log", place, "--after", after, "--limit", "1", "--json").stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from pace_actors import Pace, ThreadSettings
 from pace_actors import messages as m
-from pace_actors.errors import AppendFailed, ImportFailed, InvalidInput, TurnConflict
+from pace_actors.errors import AppendFailed, ImportFailed, InvalidInput, StatementConflict, TurnConflict
 from pace_actors.importing import Importer, Source, Tally, read_lines
 from pace_actors.importing.feed import IN_FLIGHT_MAX
 from pace_actors.replay import replay
@@ -32,8 +33,6 @@ RESET = {"kind": "reset", "thread": "t"}
 def fed(pace: Pace, content: bytes, *, name: str = "file", finish: bool = True, steady: bool = False) -> Tally:
     """Import a file into an open Pace."""
     importer = Importer(pace, steady=steady)
-    from io import BytesIO
-
     importer.feed(read_lines(Source(name=name, stream=BytesIO(content))))
     if finish:
         importer.finish()
@@ -71,8 +70,9 @@ def test_stdin_and_gz_are_the_same_conversation(ada: Path, tmp_path: Path) -> No
     packed.write_bytes(gzip.compress(CONVERSATION.read_bytes()))
     pace_json("import", packed, "--into", tmp_path / "1", "--steady")
     pace_json("import", "-", "--into", tmp_path / "2", "--steady", stdin=CONVERSATION.read_bytes())
-    hashes = {pace_json("replay", place)["hash"] for place in (ada, tmp_path / "1", tmp_path / "2")}
-    assert len(hashes) == 1
+    replayed = [pace_json("replay", place) for place in (ada, tmp_path / "1", tmp_path / "2")]
+    assert len({each["threads_hash"] for each in replayed}) == 1
+    assert len({each["facts"] for each in replayed}) == 1
 
 
 def test_a_turn_without_an_id_is_known_by_content_and_place(tmp_path: Path) -> None:
@@ -350,6 +350,95 @@ def test_a_steady_import_waits_for_the_summary_of_what_its_last_settings_displac
     with Pace.open(tmp_path / "log") as running:
         fed(running, content, steady=True)
         assert running.core.within(running.core.view(running.thread("t").key)).state.covered == 7
+
+
+# --- facts ------------------------------------------------------------------------------------------------------------
+
+
+def fact(value: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "fact", "user": "ada", "subject": "user", "predicate": "likes", "value": value, **more}
+
+
+def test_facts_are_taken_in_as_imported_and_stored_once(tmp_path: Path) -> None:
+    """Method: with and without ids; the same file again, moved and grown, then under another name."""
+    at = "2026-03-02T08:00:00+01:00"
+    times = {"at": at, "valid_from": "2026-01-01T00:00:00", "expires": "2999-01-01T00:00:00"}
+    lines = [
+        fact("tea", confidence=0.9, topics=["Drinks"], **times),
+        fact("tea", confidence=0.9, topics=["Drinks"], **times),
+        fact("rain", id="1"),
+        fact("snow", user="ben"),
+    ]
+    with Pace.open(tmp_path / "log") as running:
+        first = fed(running, json_lines(*lines), name="a/facts.jsonl")
+        assert (first.facts, first.facts_known, first.facts_refused, first.turns) == (4, 0, {}, 0)
+        head = running.log.head()
+        again = fed(running, json_lines(*lines, fact("sun")), name="b/facts.jsonl")
+        assert (again.facts, again.facts_known) == (1, 4)
+        assert running.log.head() == head + 2
+        assert fed(running, json_lines(*lines), name="other").facts == 3  # not the one with an id
+        known = {each.value: each for each in running.facts(user="ada")}
+        assert known.keys() == {"tea", "rain", "sun"}
+        tea = known["tea"]
+        assert (tea.origin, tea.confidence_milli, tea.topics) == ("imported", 900, ("#drinks",))
+        assert (tea.learned_at, tea.valid_from) == (1_772_434_800_000_000, 1_767_225_600_000_000)
+        assert [each.value for each in running.facts(user="ben")] == ["snow"]
+        assert running.threads() == []
+
+
+def test_imported_facts_meet_tombstones_and_beat_nothing_that_was_stated(tmp_path: Path) -> None:
+    lines = [fact("tea"), {**fact("light mode"), "predicate": "prefers"}, fact("ok", confidence=0.3)]
+    with Pace.open(tmp_path / "log") as running:
+        running.remember("user", "likes", "tea", user="ada")
+        running.forget(query="tea", confirm=True, user="ada")
+        running.remember("user", "prefers", "dark mode", user="ada")
+        tally = fed(running, json_lines(*lines))
+        assert (tally.facts, tally.facts_refused) == (1, {"tombstone": 1, "confidence": 1})
+        assert [each.value for each in running.facts(user="ada")] == ["dark mode"]
+    told = pace("import", "-", "--into", tmp_path / "log", stdin=json_lines(*lines))
+    assert "1 fact, 1 fact refused (tombstone), 1 fact refused (confidence)" in told.stdout  # stdin is another place
+
+
+def test_a_secret_in_an_imported_fact_is_refused_and_is_nowhere(tmp_path: Path) -> None:
+    """Also where it lies across fields; and the id that is made of the line is made of its kind."""
+    secret = "tulip4471harbour"
+    lines = [fact(f"password: {secret}"), {**fact(secret), "predicate": "password is"}]
+    with Pace.open(tmp_path / "log") as running:
+        assert fed(running, json_lines(*lines)).facts_refused == {"secret": 2}
+    assert not any(secret.encode() in file.read_bytes() for file in (tmp_path / "log").rglob("*") if file.is_file())
+    ids = [
+        next(read_lines(Source(name="f", stream=BytesIO(json_lines(fact(f"password: {word}")))))).turn_id
+        for word in (secret, "daffodil9912")
+    ]
+    assert ids[0] == ids[1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"subject": " "}, "subject is empty"),
+        ({"value": "x" * 1001}, "value has 1001 characters"),
+        ({"confidence": 1.5}, "from 0 to 1"),
+        ({"topics": ["t"] * 9}, "at most 8 topics"),
+        ({"thread": "kitchen"}, "unknown field `thread`"),
+        ({"id": ""}, "id has 0"),
+    ],
+)
+def test_a_line_that_is_no_fact_stops_the_import_with_its_place(
+    tmp_path: Path, wrong: dict[str, Any], why: str
+) -> None:
+    with Pace.open(tmp_path / "log") as running, pytest.raises(ImportFailed) as stopped:
+        fed(running, json_lines(fact("tea"), {**fact("rain"), **wrong}))
+    assert why in str(stopped.value)
+    assert stopped.value.fields["line"] == 2
+    with Pace.open(tmp_path / "log") as running:
+        assert [each.value for each in running.facts(user="ada")] == ["tea"]
+
+
+def test_an_id_of_a_fact_with_other_content_names_its_line(tmp_path: Path) -> None:
+    with Pace.open(tmp_path / "log") as running, pytest.raises(StatementConflict) as stopped:
+        fed(running, json_lines(fact("tea", id="1"), fact("rain", id="1")))
+    assert stopped.value.fields["line"] == 2
 
 
 # --- any conversation, cut anywhere -----------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_log_has_a_line_for_each_event_in_order(ada: Path) -> None:
     lines = pace("log", ada).stdout.splitlines()
     assert len(lines) == len(events)
     for line, event in zip(lines, events, strict=True):
-        place = f"{event['user']}/{event['thread']}"
+        place = f"{event['user']}/{event['thread']}" if event["thread"] else f"facts of {event['user']}"
         assert re.match(rf" *{event['position']} \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d  {place}  ", line)
         assert event["type"] in line
 
