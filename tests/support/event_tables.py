@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import msgspec
 
 from pace_actors.actors import summarizer_actor
+from pace_actors.actors.extractor_actor import ExtractorActor, ModelExtractorActor
+from pace_actors.actors.withdrawer_actor import WithdrawerActor
 from pace_actors.events import CAUSES, FACT_CAUSES, REGISTRY, THREAD_CAUSES, Causes, Decided, Heard
 from tests.support.architecture import REPO_ROOT
 
@@ -19,7 +21,10 @@ ARCHITECTURE = REPO_ROOT / "ARCHITECTURE.md"
 EVENTS = REPO_ROOT / "docs" / "events.md"
 OPEN, CLOSE = "<!-- events -->", "<!-- /events -->"
 
-FOLLOWERS = {"SummarizerActor": summarizer_actor.TYPES}
+FOLLOWERS = {
+    "SummarizerActor": summarizer_actor.TYPES,
+    **{follower.__name__: follower.types for follower in (ExtractorActor, ModelExtractorActor, WithdrawerActor)},
+}
 """Follower → the types that it reads."""
 DECIDERS = {
     "`domain.thread` in the ThreadActor": THREAD_CAUSES,

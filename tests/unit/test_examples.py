@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pace_actors import Recorded
+from pace_actors import Pace, Recorded
 from pace_actors.actors import thread_actor
 from pace_actors.async_pace import AsyncThread
 from pace_actors.domain.prepare import prepare_turn
@@ -44,6 +44,22 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     for block in shown:
         exec(compile(block, "README.md", "exec"), {})
     assert (tmp_path / "ada.pace").is_dir()
+
+
+def test_the_facts_of_the_readme_are_those_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = (block for block in blocks(ROOT / "README.md") if "pace.facts(" in block)
+    made: dict[str, Any] = {}
+    exec(compile(block, "README.md", "exec"), made)
+    known, every = ({fact.value for fact in made[name]} for name in ("known", "everything"))
+    assert (known, every - known) == ({"dark mode", "Norwegian"}, {"the hospital"})
+    assert "user prefers dark mode" in made["context"].local
+    assert not made["preview"].done
+    assert made["gone"].done
+    assert [turn.turn for turn in made["gone"].turns] == [1]
+    with Pace.open(tmp_path / "facts.pace") as pace:
+        assert pace.wait_idle()
+        assert {fact.value for fact in pace.facts(user="ada")} == {"Norwegian"}
 
 
 def test_the_page_of_the_chat_server_shows_the_file() -> None:
