@@ -9,7 +9,7 @@ from eventlog import Appended
 from pace_actors import messages as m
 from pace_actors.actors.services import Services
 from pace_actors.actors.stream_actor import StreamActor, done, give
-from pace_actors.actors.thread_log import ThreadLog, turn_conflict, turn_key
+from pace_actors.actors.thread_log import ThreadLog, fence_key, turn_conflict, turn_key
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare import content_digest, prepare_answer, prepare_turn
 from pace_actors.domain.snapshots import THREADS, Snapshots
@@ -153,7 +153,7 @@ class ThreadActor(StreamActor[ThreadState]):
 
     def _is_known(self, turn_id: str, digest: bytes, reply: Reply | None) -> bool:
         """T2: the same turn id again gives the first outcome; with other content it is refused."""
-        under_way = self._appends.find(turn_id)
+        under_way = self._appends.find(turn_id, m.RecordTurn)
         if under_way is not None:
             if under_way.digest != digest:
                 raise turn_conflict(turn_id)
@@ -193,6 +193,15 @@ class ThreadActor(StreamActor[ThreadState]):
         self._overrides_hold = False
 
     def _withdraw(self, message: m.WithdrawTurns, reply: Reply | None) -> None:
+        """What a fence has withdrawn is told until it is answered, and withdrawn once."""
+        name = str(message.fence) if message.fence else ""
+        under_way = self._appends.find(name, m.WithdrawTurns)
+        if under_way is not None:
+            under_way.replies += [] if reply is None else [reply]
+            return
+        if message.fence and self._log.has_withdrawn(message.fence):
+            give(reply, m.Withdrawn(turns=()))
+            return
         state = self._ahead
         reached = any(state.first_turn <= turn <= state.highest_asked for turn in message.turns)
         live = self._log.turns_of(state.covers) + state.pending if state.live and reached else ()
@@ -202,7 +211,8 @@ class ThreadActor(StreamActor[ThreadState]):
         decided = decide(state, heard)
         withdrawn = tuple(turn for d in decided if isinstance(d, TurnWithdrawn) for turn in d.turns)
         if decided:
-            self._append(message, heard, decided, lambda _: m.Withdrawn(turns=withdrawn), reply)
+            key = fence_key(message.fence) if message.fence else None
+            self._append(message, heard, decided, lambda _: m.Withdrawn(turns=withdrawn), reply, key=key, turn_id=name)
         else:
             give(reply, m.Withdrawn(turns=()))
 

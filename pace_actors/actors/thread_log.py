@@ -69,6 +69,10 @@ class ThreadLog:
             known=True,
         )
 
+    def has_withdrawn(self, fence: int) -> bool:
+        """Whether the turns that a fence takes along were withdrawn."""
+        return self._log.find(self._stream, fence_key(fence)) is not None
+
     def turns_of(self, covers: Covers | None) -> tuple[LiveTurn, ...]:
         """T15: the turns that a summary stands for. They are durable, for a model has read them."""
         if covers is None:
@@ -107,3 +111,8 @@ def turn_key(turn_id: str) -> bytes:
     if turn_id.startswith(OWN_ID_PREFIX) and _OWN_ID.fullmatch(hexadecimal):
         return AscendingKey(b"\x00" + bytes.fromhex(hexadecimal))
     return b"\x01" + turn_id.encode()
+
+
+def fence_key(fence: int) -> bytes:
+    """The idempotency key of a withdrawal, by the position of the event that fenced its turns off."""
+    return AscendingKey(b"\x02" + fence.to_bytes(8, "big"))

@@ -135,6 +135,7 @@ class _Draft:
     def __init__(self, state: FactsState, heard: FactInput) -> None:
         self.heard = heard
         self.version = state.version + 1
+        self.fenced = state.fenced
         self.state = _take_in(state, heard)
         self.decided: list[FactDecision] = []
 
@@ -208,13 +209,19 @@ def _correct(draft: _Draft, heard: FactStated) -> None:
 
 
 def _forget(draft: _Draft, heard: ForgetAsked) -> None:
-    """With a fact goes what was said of its key before it, or that would come back in its place."""
+    """With a fact goes what was said of its key before it, or that would come back in its place.
+
+    Each turn is named once: what names it has it withdrawn.
+    """
     state = draft.state
     asked = _asked(state, heard)
     keys = {row.key for row in state.rows if row.fact in asked}
+    named = set(draft.fenced)
     for row in state.rows:
         if row.fact in asked:
-            draft.add(FactForgotten(fact=row.fact, sources=() if heard.keep_turns else row.sources))
+            sources = () if heard.keep_turns else tuple(source for source in row.sources if source not in named)
+            named.update(sources)
+            draft.add(FactForgotten(fact=row.fact, sources=sources))
         elif row.key in keys and not row.active:
             draft.add(FactForgotten(fact=row.fact))
 
