@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pace_actors import Pace
-from pace_actors.domain.fold import Batch, batches, thread_from
-from pace_actors.domain.state import state_digest, world_hash
+from pace_actors.domain.fold import Batch, batches
 from pace_actors.events import AnswerArrived, SummaryAccepted, SummaryRejected, TurnHeard
 from pace_actors.models.http import FIRST_CALL_DEADLINE_S
+from pace_actors.replay import replay
 from tests.support import model_server as server_says
 from tests.support.account import Account, check_stream
 from tests.support.model_server import Behaviour, Connection, ModelServer, Request
@@ -154,10 +154,9 @@ def equals_its_replay(pace: Pace) -> bool:
     """Whether the actors have what the log says. Looked at again if an answer came late in between."""
     for _ in range(20):
         head, actors = pace.log.head(), pace.state_hash()
-        streams = list(pace.log.streams("thread/"))
-        replayed = {stream: state_digest(thread_from(pace.log.read(stream))) for stream in streams}
+        rebuilt = replay(pace.log)
         if pace.log.head() == head:
-            return actors == world_hash(replayed)
+            return actors == rebuilt.hash and not rebuilt.broken
     raise AssertionError("the log never rests")
 
 
