@@ -13,6 +13,7 @@ import pytest
 
 from pace_actors import Fact, Pace
 from pace_actors.cli import describe_facts
+from pace_actors.cli.writing import NobodySummarises, writing
 from pace_actors.events import FACT_CAUSES
 from pace_actors.values import FactRejectReason, LeftBy
 from tests.support.cli import pace, pace_json
@@ -111,16 +112,28 @@ def test_remember_states_a_fact_of_the_one_user_there_is(ada: Path) -> None:
 
 
 def test_a_command_makes_no_summary_learns_nothing_and_puts_nothing_out(tmp_path: Path) -> None:
-    """Method: more facts than a program would hold, a turn nobody learnt from; then a statement by the command."""
+    """Method: more facts than a program would hold, turns nobody learnt from, a summary begun; then each command."""
     place = tmp_path / "ada.pace"
-    with Pace.open(place, extract_facts=False, facts_max=1000) as running:
+    with Pace.open(place, model=NobodySummarises(), extract_facts=False, facts_max=1000) as running:
         for number in range(205):
             running.remember("user", "likes", f"number {number}")
-        running.thread("t").record("I prefer dark mode.")
-    assert pace_json("remember", place, "user", "likes", "tea")["outcome"] == "added"
-    assert len(values(place, user="default")) == 206
-    types = pace_json("stats", place)["types"]
-    assert not types.keys() & {"CandidatesExtracted", "FactEvicted", "AnswerArrived"}
+        for _ in range(6):
+            running.thread("t").record("I prefer dark mode.")
+    with writing(str(place)) as running:
+        assert {follower.name for follower in running.stats().followers} == {"summariser", "withdrawer"}
+    for _ in range(4):  # a summary that was begun and never ended as often would be given up
+        told = pace_json("remember", place, "user", "likes", "tea")
+    pace_json("note", place, "hello")
+    pace_json("forget", place, str(told["fact"]))
+    assert len(values(place, user="default")) == 205
+    stats = pace_json("stats", place)
+    assert not stats["types"].keys() & {"CandidatesExtracted", "FactEvicted", "AnswerArrived"}
+    assert stats["summaries"]["undecided"] == 1
+    with Pace.open(place, facts_max=1000) as running:  # the program's own
+        assert running.wait_idle()
+        assert running.stats().summaries.accepted >= 1
+        assert not any(follower.parked for follower in running.stats().followers)
+        assert "dark mode" in {fact.value for fact in running.facts()}
 
 
 @pytest.mark.parametrize(
@@ -167,8 +180,11 @@ def test_a_new_user_is_named_and_of_several_one_is_meant(ada: Path) -> None:
 def test_forgetting_by_number_says_what_went_and_what_did_not(ada: Path) -> None:
     (known,) = pace_json("facts", ada)["users"]
     number = next(each["fact"]["id"] for each in known["facts"] if each["fact"]["value"] == "dark mode")
+    before = datetime.now(UTC).isoformat()
+    assert values(ada, "--as-of", before) == ["tea", "dark mode"]
     done = pace("forget", ada, str(number))
     assert done.returncode == 0
+    assert values(ada, "--as-of", before) == ["tea"]
     assert done.stdout.startswith("1 fact of ada forgotten\n")
     assert "With them these turns are shown no longer: ada/kitchen 1\n" in done.stdout
     assert "Not erased: the log still has the words." in done.stdout
