@@ -44,7 +44,7 @@ EXAMPLES = examples(
     "--name",
     help="What the one FILE is called where its turns have no ids: for stdin, and for a file that was renamed.",
 )
-@click.option("--steady", is_flag=True, help="Wait for each summary before the next turn: slower, always the same threads.")
+@click.option("--steady", is_flag=True, help="Wait for each summary before the next turn: slower, always alike.")
 @click.option(
     "--model",
     envvar="PACE_MODEL_URL",

@@ -129,7 +129,7 @@ class Scenes:
 
     def _after_silence(self, line: Line, context: Context) -> None:
         minutes = self._settings(line).idle_minutes
-        self._stage.say(f"More than {minutes} minutes of silence end a session. The next one begins empty:")
+        self._stage.say(f"More than {minutes} minutes of silence end a session. The next has only what is known:")
         self._planner(line, context)
 
     def _hold_the_gate(self, line: Line, context: Context) -> None:  # noqa: ARG002 - all scenes are called alike
