@@ -306,6 +306,29 @@ class AnswerAgain(Message, frozen=True, kw_only=True):
     position: int
 
 
+# --- to the IndexActor ------------------------------------------------------------------------------------------------
+
+
+class CommitIndex(Message, frozen=True, kw_only=True):
+    """Entries have waited long enough."""
+
+    control: ClassVar[bool] = True
+
+
+class IndexCommitted(Message, frozen=True, kw_only=True):
+    """A commit came to its end."""
+
+    control: ClassVar[bool] = True
+
+    error: Any = None
+
+
+class FeedAgain(Message, frozen=True, kw_only=True):
+    """Time to feed the index from where it is."""
+
+    control: ClassVar[bool] = True
+
+
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 

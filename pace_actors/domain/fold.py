@@ -25,7 +25,7 @@ from pace_actors.events import (
     TurnRecorded,
     TurnWithdrawn,
 )
-from pace_actors.values import Covers, FactText, ThreadKey
+from pace_actors.values import Candidate, Covers, FactText, ThreadKey
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -121,6 +121,12 @@ def turn_at(log: EventLog, position: int) -> TurnAt | None:
 
 def said_of(log: EventLog, stream: str, fact: int) -> FactText | None:
     """The words of a fact, found by its name in its user's stream; None if there is none of that name."""
+    candidate = candidate_at(log, stream, fact)
+    return None if candidate is None else candidate.said
+
+
+def candidate_at(log: EventLog, stream: str, fact: int) -> Candidate | None:
+    """What a fact was made of, found by its name in its user's stream; None if there is none of that name."""
     event = next(iter(log.read(stream, fact - 1, limit=1)), None) if fact > 0 else None
     if event is None or event.version != fact:
         return None
@@ -132,8 +138,8 @@ def said_of(log: EventLog, stream: str, fact: int) -> FactText | None:
     if not isinstance(decision, FactAdded | FactSuperseded):
         return None
     if isinstance(heard, CandidatesExtracted):
-        return heard.candidates[decision.item].said
-    return heard.candidate.said if isinstance(heard, FactStated) else None
+        return heard.candidates[decision.item]
+    return heard.candidate if isinstance(heard, FactStated) else None
 
 
 class HeardTurn(NamedTuple):

@@ -43,6 +43,8 @@ class FollowerActor(ABC):
     types: ClassVar[frozenset[str]]
     parallel: ClassVar[int] = 1
     together: int = 1
+    parks_alone: ClassVar[bool] = False
+    """Whether what came later of a key goes on when an event is parked."""
     read_ahead: ClassVar[int | None] = READ_AHEAD_MAX
     """None: reads to the head whatever waits, because what ends its work is read there."""
 
@@ -129,6 +131,11 @@ class FollowerActor(ABC):
         else:
             self.finish(*work.positions)
 
+    def begin_anew(self) -> None:
+        """Read again from the checkpoint, for a reason that lies in no work: nothing counts as a start."""
+        self._end_in_order()
+        self.start(self._me)
+
     def give_way(self, work: Work) -> None:
         """Only somebody else's decision is waited for: other keys may be begun meanwhile."""
         if work.holds_slot:
@@ -153,7 +160,8 @@ class FollowerActor(ABC):
         self._in_order: deque[int] = deque()
         """Unfinished positions, ascending, with finished ones among them until they are the lowest."""
         self._slots_taken = 0
-        self._parked_keys = {parked.key for parked in self._follower.parked.values()}
+        parked = () if self.parks_alone else self._follower.parked.values()
+        self._parked_keys = {each.key for each in parked}
         self._released: dict[str, int] = {}
         """Where keys that are worked at again were parked."""
         self._doubtful = bool(self._follower.in_doubt)
@@ -182,6 +190,9 @@ class FollowerActor(ABC):
             self._unsubscribe = None
         self._let_go()
         self.forget()
+        self._end_in_order()
+
+    def _end_in_order(self) -> None:
         if self._begun:
             self._follower.end(list(self._begun))
             self._follower.mark(self._follower.checkpoint)
@@ -241,7 +252,7 @@ class FollowerActor(ABC):
         while self._has_room() and (events := self._follower.read(READ_EVENTS)):
             for event in events:
                 key = self.take(event)
-                if key is not None:
+                if key is not None and not (self.parks_alone and event.position in self._follower.parked):
                     self._enqueue(key, event.position)
             self._follower.advance(self._follower.scanned)
 
@@ -305,9 +316,9 @@ class FollowerActor(ABC):
         for position in work.positions:
             self._begun[position] = work
         starts = max(self._follower.in_doubt.get(position, 0) for position in work.positions)
-        if starts >= STARTS_MAX and work.key not in self._parked_keys:
+        if starts >= STARTS_MAX and not self._is_parked(work):
             self._park(work)
-        if work.key in self._parked_keys:
+        if self._is_parked(work):
             work.handed = True
             self.gave_up(work)
         elif self._doubtful or not self._first_is_durable:
@@ -371,8 +382,12 @@ class FollowerActor(ABC):
 
     # --- what is parked -----------------------------------------------------------------------------------------------
 
+    def _is_parked(self, work: Work) -> bool:
+        return work.key in self._parked_keys or (self.parks_alone and work.positions[0] in self._follower.parked)
+
     def _park(self, work: Work) -> None:
-        self._parked_keys.add(work.key)
+        if not self.parks_alone:
+            self._parked_keys.add(work.key)
         for position in work.positions:
             parked = self._follower.park(position, work.key, "started again and again without an end")
             self._follower_logger.error("work_parked", position=position, starts=parked.starts)
@@ -380,6 +395,10 @@ class FollowerActor(ABC):
     def _release(self, position: int) -> bool:
         """Work at it again, and at what came later of its key. It stays listed as parked until all that is finished."""
         parked = self._follower.parked.get(position)
+        if self.parks_alone and parked is not None:
+            self._follower.release(position)
+            self._enqueue(parked.key, position)
+            return True
         if parked is None or parked.key not in self._parked_keys:
             return False
         self._parked_keys.discard(parked.key)
