@@ -31,6 +31,8 @@ STATED_CHARS_MAX: Final = 1000
 NOTE_CHARS_MAX: Final = 64 * 1024
 TOPICS_MAX: Final = 8
 TOPIC_CHARS_MAX: Final = 40
+RAW_CHARS_MAX: Final = 8 * STATED_CHARS_MAX
+"""Of any field, looked at for secrets and then cut."""
 DIGEST_BYTES: Final = 8
 ONE_OF_A_KIND: Final = frozenset({"prefers"})
 """Predicates that hold one value of each kind of thing."""
@@ -80,7 +82,7 @@ def prepare_candidate(
         topics=topics_of(topics),
     )
     confidence_milli = max(-1, min(confidence_milli, 1001))  # what is out of range stays so
-    secret = secret_in(said)
+    secret = secret_in(said, [subject, predicate, value, *topics])
     if secret:
         return Candidate(
             secret=secret,
@@ -126,12 +128,16 @@ def kind_of(value: str) -> str:
     return head.split()[-1] if head.split() else head
 
 
-def secret_in(said: FactText) -> str:
-    """The kind of the first secret in any field, or across joined ones; empty without one."""
+def secret_in(said: FactText, given: Sequence[str] = ()) -> str:
+    """The kind of the first secret in any field, or across joined ones; empty without one.
+
+    `given` are the words before they were cut and put into lower case: half a key is none, and has no shape.
+    """
     fields = (said.subject, said.predicate, said.value, *said.topics)
     joined = f"{said.subject} {said.predicate} {said.value}"
     assigned = f"{said.predicate}: {said.value}"
-    for texts in (fields, ("".join(fields[:3]),), (joined,), (assigned,)):
+    raw = [repair(text[:RAW_CHARS_MAX])[0] for text in given]
+    for texts in (fields, raw, ("".join(fields[:3]),), (joined,), (assigned,)):
         _, masked = redact(texts, "mask")
         if masked:
             return str(masked[0].kind)
@@ -161,24 +167,27 @@ def prepare_note(text: str, *, topics: Sequence[str] = (), at: Microseconds, pol
         raise InvalidInput("a note has words", what="text")
     if len(text) > NOTE_CHARS_MAX:
         raise InvalidInput(f"a note has up to {NOTE_CHARS_MAX} characters; this one has {len(text)}", what="text")
-    (kept, *tags), masked = redact([repair(text)[0], *topics_of(topics)], policy)
+    (kept, *redacted), masked = redact([repair(text)[0], *(repair(topic)[0] for topic in topics)], policy)
+    tags = topics_of(redacted)
     return NoteTaken(
         at=at,
         text=kept,
-        topics=tuple(tags),
-        sensitive=is_sensitive("", "", kept, tuple(tags)),
+        topics=tags,
+        sensitive=is_sensitive("", "", kept, tags),
         masked=masked,
         prepared=PREPARE_FACTS_VERSION,
     )
 
 
 def extracted_value(value: str) -> str:
-    """The value of something extracted: at most 180 characters."""
-    return cut_at_word(collapse(value), VALUE_CHARS_MAX)
+    """The value of something extracted: at most 180 characters. One that holds a secret stays whole, to be refused."""
+    whole = collapse(value[:RAW_CHARS_MAX])
+    cut = cut_at_word(whole, VALUE_CHARS_MAX)
+    return whole if cut != whole and secret_in(FactText(value=whole)) else cut
 
 
 def _short(text: str, limit: int) -> str:
-    return collapse(repair(text[: 8 * limit])[0])[:limit].strip()
+    return collapse(repair(text[: min(8 * limit, RAW_CHARS_MAX)])[0])[:limit].strip()
 
 
 def _has_words(text: str) -> bool:
