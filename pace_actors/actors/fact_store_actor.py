@@ -21,6 +21,7 @@ from pace_actors.domain.prepare_facts import (
     extracted_value,
     prepare_candidate,
     prepare_note,
+    secret_in,
 )
 from pace_actors.domain.snapshots import FACTS, Snapshots
 from pace_actors.errors import StatementConflict
@@ -36,7 +37,7 @@ from pace_actors.events import (
     ForgetAsked,
 )
 from pace_actors.runtime.port import Reply
-from pace_actors.values import MINUTE, Candidate, Microseconds, UserKey
+from pace_actors.values import MINUTE, Candidate, FactText, Microseconds, UserKey
 
 USES_EVERY: Final[Microseconds] = MINUTE
 """How often it is written which facts contexts have shown."""
@@ -173,7 +174,7 @@ class FactStoreActor(StreamActor[FactsState]):
 
     def _state_fact(self, message: m.StateFact, reply: Reply | None) -> None:
         key = statement_key(message.statement_id) if message.statement_id else None
-        digest = _digest(message)
+        digest = _digest_of_statement(message)
         name = message.statement_id
         if key is not None and self._is_known(
             message, name, digest, reply, lambda: self._log.first_statement(name, digest)
@@ -236,7 +237,7 @@ class FactStoreActor(StreamActor[FactsState]):
     def _take_note(self, message: m.TakeNote, reply: Reply | None) -> None:
         heard = prepare_note(message.text, topics=message.topics, at=message.at, policy=self._services.policy)
         key = note_key(message.note_id) if message.note_id else None
-        digest = _digest(message)
+        digest = _digest([heard.text, list(heard.topics)])
         name = message.note_id
         if key is not None and self._is_known(message, name, digest, reply, lambda: self._log.first_note(name, digest)):
             return
@@ -284,22 +285,25 @@ class FactStoreActor(StreamActor[FactsState]):
             self._used.clear()
 
 
-def _digest(message: m.StateFact | m.TakeNote) -> bytes:
-    """16 bytes, equal for equal content, whenever it was said."""
-    if isinstance(message, m.TakeNote):
-        content: list[Any] = [message.text, list(message.topics)]
-    else:
-        content = [
-            message.subject,
-            message.predicate,
-            message.value,
-            message.confidence_milli,
-            list(message.topics),
-            message.valid_from,
-            message.expires_at,
-            message.learned_at,
-            message.origin,
-            message.corrects,
-        ]
+def _digest_of_statement(message: m.StateFact) -> bytes:
+    """Equal for equal content, whenever it was said. A secret counts as its kind: no digest of one is made."""
+    words = [message.subject, message.predicate, message.value, list(message.topics)]
+    said = FactText(
+        subject=message.subject, predicate=message.predicate, value=message.value, topics=tuple(message.topics)
+    )
+    secret = secret_in(said)
+    return _digest([
+        [secret] if secret else words,
+        message.confidence_milli,
+        message.valid_from,
+        message.expires_at,
+        message.learned_at,
+        message.origin,
+        message.corrects,
+    ])  # fmt: skip
+
+
+def _digest(content: list[Any]) -> bytes:
+    """16 bytes."""
     canonical = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode()
     return blake2b(canonical, digest_size=16, person=b"pace fact 1").digest()

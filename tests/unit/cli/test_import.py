@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pace_actors import Pace, ThreadSettings
 from pace_actors import messages as m
+from pace_actors.actors.facts_log import note_key, statement_key
 from pace_actors.errors import AppendFailed, ImportFailed, InvalidInput, StatementConflict, TurnConflict
 from pace_actors.importing import Importer, Source, Tally, read_lines
 from pace_actors.importing.feed import IN_FLIGHT_MAX
@@ -439,6 +440,19 @@ def test_an_id_of_a_fact_with_other_content_names_its_line(tmp_path: Path) -> No
     with Pace.open(tmp_path / "log") as running, pytest.raises(StatementConflict) as stopped:
         fed(running, json_lines(fact("tea", id="1"), fact("rain", id="1")))
     assert stopped.value.fields["line"] == 2
+
+
+def test_no_digest_of_a_secret_is_stored(tmp_path: Path) -> None:
+    """It would let anybody confirm a guess. Method: the stored digests of two secrets of one kind are the same."""
+    digests = []
+    for word in ("tulip4471harbour", "daffodil9912"):
+        with Pace.open(tmp_path / word) as running:
+            running.remember("user", "has the wifi password", word, statement_id="1")
+            running.note(f"the wifi password is {word}", note_id="1")
+            found = [running.log.find("facts/default", key) for key in (statement_key("1"), note_key("1"))]
+            digests.append([batch.digest for batch in found if batch is not None])
+    assert len(digests[0]) == 2
+    assert digests[0] == digests[1]
 
 
 # --- any conversation, cut anywhere -----------------------------------------------------------------------------------
