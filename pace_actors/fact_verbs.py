@@ -15,7 +15,7 @@ from pace_actors.domain.fold import batches, turn_at
 from pace_actors.domain.known import Fact, PastFact, fact_of, facts_of, facts_then, history_of, matching
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare_facts import TOPICS_MAX, check_stated, normal
-from pace_actors.errors import DeadlineExceeded, InvalidInput, UnknownFact
+from pace_actors.errors import ActorUnavailable, DeadlineExceeded, InvalidInput, UnknownFact
 from pace_actors.runtime.logs import bound_here
 from pace_actors.runtime.port import Answer
 from pace_actors.values import DEFAULT_USER, Microseconds, ThreadKey, UserKey, check_id
@@ -207,18 +207,19 @@ class FactVerbs(ABC):
             bound=bound_here(),
         )
         gone: m.Forgotten = core.outcome(core.ask_facts(UserKey.of(user), message))
-        everywhere = not gone.sources or self._wait_for_withdrawal(gone.position)
+        everywhere = not gone.sources or self._wait_for_withdrawal(UserKey.of(user), gone.position)
         facts = tuple(fact for fact in found if fact.id in gone.facts)
         return Forgotten(facts=facts, turns=self._turns(gone.sources), done=True, everywhere=everywhere)
 
-    def _wait_for_withdrawal(self, position: int) -> bool:
-        """Whether all threads concerned have withdrawn their turns within the deadline."""
-        core = self.core
+    def _wait_for_withdrawal(self, key: UserKey, position: int) -> bool:
+        """Whether all threads concerned have withdrawn their turns within the deadline. What is parked has not."""
+        withdrawer = self.core.engine.withdrawer
         try:
-            core.within(core.engine.withdrawer.ask(m.WaitIdle(position=position)))
-        except DeadlineExceeded:
+            self.core.within(withdrawer.ask(m.WaitIdle(position=position)))
+            view: m.FollowerView = self.core.within(withdrawer.ask(m.ViewFollower()))
+        except (DeadlineExceeded, ActorUnavailable):
             return False
-        return True
+        return all(parked.key != key.stream for parked in view.parked)
 
     def _turns(self, sources: Sequence[int] | set[int]) -> tuple[SourceTurn, ...]:
         found = (turn_at(self.core.log, source) for source in sorted(sources))

@@ -14,9 +14,10 @@ import pytest
 
 from eventlog import DiskFull, EventLogError
 from pace_actors import messages as m
-from pace_actors.actors import extraction
+from pace_actors.actors import extraction, withdrawer_actor
 from pace_actors.domain import patterns
 from pace_actors.domain.facts import TOMBSTONE
+from pace_actors.domain.fold import turn_at
 from pace_actors.errors import UnknownFact
 from pace_actors.events import FactEvicted, FactRejected, TurnWithdrawn
 from pace_actors.models.port import ExtractTask, ModelFailure
@@ -496,3 +497,41 @@ def test_a_withdrawal_that_a_thread_refuses_is_told_again_and_forget_says_that_i
     world.advance(10)
     assert withdrawn(world) == {1}
     world.check_end()
+
+
+def test_a_withdrawal_that_is_parked_is_not_said_to_be_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What breaks the withdrawer again and again is parked for its user; `forget` says so, and others go on."""
+    right = turn_at
+    world = FactsWorld()
+    for user in ("ada", "bob"):
+        world.say(DARK, user=user)
+    world.run()
+    source = world.know.facts()[0].sources[0]
+
+    def breaks(log: Any, position: int) -> Any:
+        if position == source:
+            raise RuntimeError
+        return right(log, position)
+
+    monkeypatch.setattr(withdrawer_actor, "turn_at", breaks)
+    gone = world.know.forget(world.know.facts()[0])
+    world.advance(600)
+    assert not gone.everywhere
+    assert withdrawn(world) == set()
+    world.say("I love tea.")
+    world.run()
+    assert not world.know.forget(world.know.facts()[0]).everywhere, "it waits behind what is parked"
+    assert world.know.forget(world.know.facts(user="bob")[0], user="bob").everywhere
+    monkeypatch.setattr(withdrawer_actor, "turn_at", right)
+    (position,) = [parked.position for parked in _withdrawer(world).parked]
+    world.engine.withdrawer.ask(m.ReleaseParked(position=position))
+    world.run()
+    assert withdrawn(world) == {1, 2}
+    world.check_end()
+
+
+def _withdrawer(world: FactsWorld) -> m.FollowerView:
+    look = cast("Promise", world.engine.withdrawer.ask(m.ViewFollower()))
+    world.run()
+    view: m.FollowerView = look.wait(0)
+    return view
