@@ -427,6 +427,8 @@ class Core:
 
     def close(self, timeout_s: float) -> None:
         """Stop everything in order, once. Raises `CloseTimeout` with the culprits; the log is closed all the same."""
+        if os.getpid() != self._process:
+            return  # a forked child: everything here is its parent's
         deadline = time.monotonic() + timeout_s
         looked_up = self._lane.close(timeout_s)
         with self._lock:
@@ -434,16 +436,23 @@ class Core:
                 return
             self._closed = True
         culprits = [] if looked_up else ["lookups"]
-        culprits += [culprit for engine in self.engines for culprit in engine.close(deadline)]
-        self.host.close()
-        culprits += self._close_model(max(LOOK_S, deadline - time.monotonic()))
-        try:
-            self.log.close(max(0.05, deadline - time.monotonic()))
-        except EventLogError as error:
-            culprits.append(f"log ({error.code})")
-        self._resolver.close(
-            OutcomeUnknown("closed before the outcome came; record again with the same id", turn_id="")
-        )
+
+        def step(name: str, call: Callable[[], Sequence[str] | None]) -> None:
+            """Whatever one of them raises, the others are closed too."""
+            try:
+                culprits.extend(call() or ())
+            except EventLogError as error:
+                culprits.append(f"{name} ({error.code})")
+            except Exception as error:  # noqa: BLE001 - it is told below
+                culprits.append(f"{name} ({type(error).__name__})")
+
+        for engine in self.engines:
+            step("actors", partial(engine.close, deadline))
+        step("host", self.host.close)
+        step("model", lambda: self._close_model(max(LOOK_S, deadline - time.monotonic())))
+        step("log", lambda: self.log.close(max(0.05, deadline - time.monotonic())))
+        unknown = OutcomeUnknown("closed before the outcome came; record again with the same id", turn_id="")
+        step("futures", lambda: self._resolver.close(unknown))
         if culprits:
             raise CloseTimeout(f"not ended in {timeout_s:g} s: {', '.join(culprits)}", culprits=tuple(culprits))
 
@@ -457,7 +466,11 @@ class Core:
                 self.options.logger.warning("model_not_closed", error=type(error).__name__)
 
         closing = threading.Thread(target=close, name="pace-model-close", daemon=True)
-        closing.start()
+        try:
+            closing.start()
+        except RuntimeError:  # the system starts no thread
+            close()
+            return []
         closing.join(timeout_s)
         return ["model (close)"] if closing.is_alive() else []
 

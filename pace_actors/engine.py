@@ -13,6 +13,7 @@ from eventlog import EventLog, EventLogError
 from pace_actors import messages as m
 from pace_actors.actors.extractor_actor import ExtractorActor, ModelExtractorActor
 from pace_actors.actors.fact_store_actor import FactStoreActor
+from pace_actors.actors.index_actor import IndexActor
 from pace_actors.actors.metrics import Metrics
 from pace_actors.actors.services import Services, TokenCounter
 from pace_actors.actors.summarizer_actor import SummarizerActor
@@ -26,6 +27,7 @@ from pace_actors.domain.snapshots import EVERY
 from pace_actors.domain.state import EMPTY, state_digest
 from pace_actors.errors import ActorUnavailable, DeadlineExceeded, MailboxFull, PaceClosed
 from pace_actors.models.port import Extractor, Summariser
+from pace_actors.recall.port import SearchIndex
 from pace_actors.runtime.port import Address, Answer, Host
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.router import Router
@@ -82,6 +84,7 @@ class Engine:
         summariser: Summariser,
         options: Options,
         extractor: Extractor | None = None,
+        index: SearchIndex | None = None,
     ) -> None:
         self.log = log
         self.host = host
@@ -99,6 +102,8 @@ class Engine:
             metrics=self.metrics,
             deliver=self._deliver,
             sleep=self._sleep,
+            crowded=lambda: self.threads.is_crowded,
+            facts_crowded=lambda: self.facts.is_crowded,
             ask_thread=self.ask,
             ask_facts=self.ask_facts,
             sleep_facts=self._sleep_facts,
@@ -127,21 +132,25 @@ class Engine:
         if options.learns and extractor is not None:
             followers.append(host.spawn(ModelExtractorActor(self.services, extractor), ModelExtractorActor.name))
         self.withdrawer = host.spawn(WithdrawerActor(self.services), WithdrawerActor.name)
+        self.search_index = index
+        self.index = None if index is None else host.spawn(IndexActor(self.services, index), IndexActor.name)
+        if self.index is not None:
+            followers.append(self.index)
         self.followers: Sequence[Address] = (*followers, self.withdrawer)
         """The background workers."""
 
     def _deliver(self, key: ThreadKey, answer: m.DeliverAnswer) -> None:
         self.threads.tell(key, answer)
 
-    def _sleep(self, key: ThreadKey, address: Address) -> bool:
-        return self.threads.sleep(key, address)
+    def _sleep(self, key: ThreadKey, address: Address, surplus: bool) -> bool:  # noqa: FBT001 - an actor calls it
+        return self.threads.sleep(key, address, surplus=surplus)
 
     def _store_of(self, key: UserKey) -> FactStoreActor:
         self._nobody.discard(key)
         return FactStoreActor(key, self.services)
 
-    def _sleep_facts(self, key: UserKey, address: Address) -> bool:
-        return self.facts.sleep(key, address)
+    def _sleep_facts(self, key: UserKey, address: Address, surplus: bool) -> bool:  # noqa: FBT001 - an actor calls it
+        return self.facts.sleep(key, address, surplus=surplus)
 
     def ask(self, key: ThreadKey, message: m.Message) -> Answer:
         """Ask the actor of a thread; wakes it."""

@@ -235,6 +235,7 @@ class WorkBegan(Message, frozen=True, kw_only=True):
     control: ClassVar[bool] = True
 
     position: int
+    patience_s: float
 
 
 class WorkEnded(Message, frozen=True, kw_only=True):

@@ -6,8 +6,7 @@ import atexit
 import contextlib
 import os
 import time
-import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -17,31 +16,31 @@ import msgspec
 import eventlog
 from eventlog import EventLog, LogStats
 from pace_actors import messages as m
-from pace_actors.actors.metrics import CoverageStats, FactStats, LatencyStats, SummaryStats
+from pace_actors.actors.metrics import CoverageStats, FactStats, LatencyStats, Metrics, SummaryStats
 from pace_actors.actors.services import TokenCounter
-from pace_actors.core import Core
+from pace_actors.core import LATE, Core
 from pace_actors.domain.patterns import MULTI_VALUED
 from pace_actors.domain.prepare_facts import normal
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.state import EMPTY, world_hash
 from pace_actors.engine import Options
-from pace_actors.errors import ActorUnavailable, InvalidInput
+from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY
 from pace_actors.fact_verbs import FactVerbs
-from pace_actors.lease import Lease, lease
+from pace_actors.lease import Lease, lease, open_cores
 from pace_actors.models.choose import Models, models_from
 from pace_actors.models.port import Summariser
-from pace_actors.runtime.logs import default_logger
+from pace_actors.runtime.logs import careful, default_logger
 from pace_actors.runtime.supervision import DeadLetter, GivenUp
 from pace_actors.settings import changed
 from pace_actors.thread import Thread
-from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, ThreadKey, one_of, positive
+from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, ThreadKey, one_of, positive, seconds, whole
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
 EXIT_DRAIN_S = 1.5
-_open: weakref.WeakSet[Pace] = weakref.WeakSet()
+LOOK_S = 1.0
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +69,9 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     summaries: SummaryStats
     facts: FactStats
     followers: tuple[m.FollowerView, ...]
-    """The background workers: how far each has come, and what it has parked. One that is down is missing."""
+    """The background workers: how far each has come, and what it has parked."""
+    silent: tuple[str, ...]
+    """Background workers that did not answer within a second: they hang, or are down."""
     model: str
 
 
@@ -81,7 +82,6 @@ class Pace(FactVerbs):
         if not isinstance(lease, Lease):
             raise TypeError("use Pace.open(path)")
         self._lease = lease
-        _open.add(self)
 
     @classmethod
     def open(  # noqa: PLR0913 - each is told once, here
@@ -137,13 +137,13 @@ class Pace(FactVerbs):
             policy=one_of("redaction", redaction, get_args(RedactionPolicy)),
             token_counter=token_counter,
             identity=identity,
-            deadline_s=positive("deadline_s", deadline_s),
-            awake_max=positive("awake_max", awake_max),
-            sleep_after_s=positive("sleep_after_s", sleep_after_s),
+            deadline_s=seconds("deadline_s", positive("deadline_s", deadline_s)),
+            awake_max=whole("awake_max", awake_max),
+            sleep_after_s=seconds("sleep_after_s", positive("sleep_after_s", sleep_after_s)),
             learns=one_of("extract_facts", extract_facts, (True, False)),
-            facts_max=positive("facts_max", facts_max),
+            facts_max=whole("facts_max", facts_max),
             multi_valued=MULTI_VALUED if multi_valued is None else frozenset(map(normal, multi_valued)),
-            logger=logger if logger is not None else default_logger(),
+            logger=careful(logger if logger is not None else default_logger()),
         )
 
         access = {"model_name": model_name, "api_key": api_key, "allow_remote": allow_remote_model}
@@ -169,7 +169,7 @@ class Pace(FactVerbs):
 
         A thread that waits before it asks a failing model again counts as idle.
         """
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + seconds("timeout", timeout)
         return all(engine.wait_idle(deadline - time.monotonic()) for engine in self.core.engines)
 
     def state_hash(self) -> str:
@@ -178,36 +178,45 @@ class Pace(FactVerbs):
 
     def stats(self) -> Stats:
         """Figures: the log, the actors, the summariser."""
-        engine, host = self.core.engine, self.core.host
+        host = self.core.host
+        incidents = host.incidents
+        given_up, dead_letters, last = incidents.given_up, incidents.dead_letters, incidents.last_dead_letters
+        views, silent = self._followers()  # behind those: who is down refuses to say anything, and that is counted
         inboxes = host.inboxes()
-        metrics = engine.metrics
+        engines = self.core.engines
+        metrics = Metrics.together([each.metrics for each in engines])
         return Stats(
             log=self.log.stats(),
-            threads_awake=len(engine.threads.awake()),
-            threads_woken=engine.threads.woken,
+            threads_awake=sum(len(each.threads.awake()) for each in engines),
+            threads_woken=sum(each.threads.woken for each in engines),
             actors=host.actors,
             restarts=host.restarts,
-            given_up=host.incidents.given_up,
+            given_up=given_up,
             refused=host.incidents.refused,
-            dead_letters=host.dead_letters,
-            last_dead_letters=host.incidents.last_dead_letters,
+            dead_letters=dead_letters,
+            last_dead_letters=last,
             waiting_messages=sum(inboxes),
             waiting_messages_max=max(inboxes, default=0),
             append_latency=metrics.append_latency(),
             coverage=metrics.coverage(),
             summaries=metrics.summaries(),
             facts=metrics.fact_stats(),
-            followers=tuple(self._followers()),
+            followers=tuple(views),
+            silent=tuple(silent),
             model=self.core.model_name,
         )
 
-    def _followers(self) -> Iterator[m.FollowerView]:
-        for answer in [follower.ask(m.ViewFollower()) for follower in self.core.engine.followers]:
+    def _followers(self) -> tuple[list[m.FollowerView], list[str]]:
+        """Figures of those that answer, and the names of those that do not: all together get one second."""
+        views: list[m.FollowerView] = []
+        silent: list[str] = []
+        deadline = time.monotonic() + min(LOOK_S, self.core.options.deadline_s)
+        for name, answer in [(each.name, each.ask(m.ViewFollower())) for each in self.core.engine.followers]:
             try:
-                view: m.FollowerView = self.core.within(answer)
-            except ActorUnavailable:
-                continue  # it is down, which `restarts` and `given_up` say
-            yield view
+                views.append(answer.wait(deadline - time.monotonic()))
+            except LATE:
+                silent.append(name)
+        return views, silent
 
     @property
     def core(self) -> Core:
@@ -225,9 +234,10 @@ class Pace(FactVerbs):
         """End what was asked, write it, and close. Model calls that are running are given up: they run again next time.
 
         Of several openings of one directory in this process, the last one closes it. Closing twice is harmless. Raises
-        `CloseTimeout` with the culprits when the time is over; the log is closed then all the same.
+        `CloseTimeout` with the culprits when the time is over; the log is closed then all the same. In a forked child
+        it closes nothing.
         """
-        self._lease.close(timeout)
+        self._lease.close(seconds("timeout", timeout))
 
     def __enter__(self) -> Self:
         return self
@@ -260,6 +270,6 @@ def _made(
 def _drain_at_exit() -> None:
     """A program that forgot to close: what was acknowledged is durable anyway; give the rest a moment."""
     deadline = time.monotonic() + EXIT_DRAIN_S  # for all of them together
-    for pace in list(_open):
+    for core in open_cores():
         with contextlib.suppress(Exception):
-            pace.close(max(0.0, deadline - time.monotonic()))
+            core.close(max(0.0, deadline - time.monotonic()))

@@ -19,6 +19,8 @@ Microseconds = int
 SECOND: Microseconds = 1_000_000
 MINUTE: Microseconds = 60 * SECOND
 
+SECONDS_MAX = 1e8
+"""Three years; locks of the system cannot wait much longer on all platforms."""
 ID_BYTES_MAX = 250
 DEFAULT_USER = "default"
 THREAD_PREFIX = "thread/"
@@ -137,6 +139,22 @@ def positive(what: str, value: N) -> N:
     if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0:
         raise InvalidInput(f"{what}={value!r}: a number above 0", what=what)
     return value
+
+
+def whole(what: str, value: int) -> int:
+    """`value`, if it is a whole number above zero. Raises `InvalidInput`."""
+    number: object = positive(what, value)
+    if not isinstance(number, int):
+        raise InvalidInput(f"{what}={value!r}: a whole number above 0", what=what)
+    return number
+
+
+def seconds(what: str, value: float) -> float:
+    """`value` as a time that the system can wait: for ever is 292 years. Raises `InvalidInput` for what is none."""
+    number: object = value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not number >= 0:
+        raise InvalidInput(f"{what}={value!r}: seconds, 0 or more", what=what)
+    return min(float(number), SECONDS_MAX)
 
 
 def _escape(part: str) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from eventlog import StoredEvent
 from pace_actors import messages as m
 from pace_actors.actors.extraction import by_model, by_patterns, out_of_time, patterns_out_of_time
+from pace_actors.actors.fold_work import patience_s
 from pace_actors.actors.services import Services
 from pace_actors.domain.fold import TurnAt, turn_at
 from pace_actors.models.port import Extractor
@@ -27,7 +28,6 @@ PARALLEL: Final = 8
 TOGETHER: Final = 16
 DEADLINE_S: Final = 60.0
 DEADLINE_SLACK_S: Final = 2.0
-PATIENCE_S_MAX: Final = 3600.0
 PATTERNS_S: Final = 60.0
 """What patterns may take for 16 turns; they are linear in the length of the words."""
 
@@ -38,6 +38,8 @@ class FactFinder(FollowerActor):
     """Users in parallel, each in the order of his turns."""
 
     types: ClassVar[frozenset[str]] = frozenset({"TurnHeard"})
+    parks_alone: ClassVar[bool] = True
+    """Which facts hold does not depend on the order in which turns are looked at: the user's other turns go on."""
     parallel: ClassVar[int] = PARALLEL
 
     def __init__(self, services: Services) -> None:
@@ -67,7 +69,7 @@ class FactFinder(FollowerActor):
     def forget(self) -> None:
         """Nothing is kept beside the work."""
 
-    def _have_looked(self, work: Work, look: Look, patience_s: float) -> None:
+    def _have_looked(self, work: Work, look: Look, patience: Callable[[], float]) -> None:
         """A worker does it, for a long text takes its time."""
         log = self._log
 
@@ -76,7 +78,7 @@ class FactFinder(FollowerActor):
             found = (look(turn) for turn in turns if turn is not None)
             return [delivery for delivery in found if delivery is not None]
 
-        self.run(work, find, patience_s)
+        self.run(work, find, patience)
 
     def _asking(self, key: UserKey, delivery: m.DeliverCandidates) -> Ask:
         return lambda: self._services.ask_facts(key, delivery)
@@ -90,7 +92,7 @@ class ExtractorActor(FactFinder):
 
     def begin(self, work: Work) -> None:
         """Patterns are quick."""
-        self._have_looked(work, by_patterns, PATTERNS_S)
+        self._have_looked(work, by_patterns, lambda: PATTERNS_S)
 
     def _late(self, turn: TurnAt) -> m.DeliverCandidates:
         return patterns_out_of_time(turn)
@@ -117,14 +119,7 @@ class ModelExtractorActor(FactFinder):
             latency_ms = round((host.monotonic_s() - started_s) * 1000)
             return msgspec.structs.replace(answer, latency_ms=latency_ms)
 
-        self._have_looked(work, look, self._patience_s() + DEADLINE_SLACK_S)
+        self._have_looked(work, look, lambda: patience_s(extractor, DEADLINE_S) + DEADLINE_SLACK_S)
 
     def _late(self, turn: TurnAt) -> m.DeliverCandidates:
         return out_of_time(turn, self._extractor)
-
-    def _patience_s(self) -> float:
-        try:
-            told = float(self._extractor.patience_s(DEADLINE_S))
-        except Exception:  # noqa: BLE001 - an extractor of the user's
-            told = DEADLINE_S
-        return told if DEADLINE_S <= told <= PATIENCE_S_MAX else DEADLINE_S

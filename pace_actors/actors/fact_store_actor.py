@@ -68,8 +68,11 @@ class FactStoreActor(StreamActor[FactsState]):
     def _built(self) -> None:
         self._snapshot_version = self._log.snapshot_version
 
-    def _fall_asleep(self) -> bool:
-        return self._services.sleep_facts(self._key, self._me)
+    def _fall_asleep(self, *, surplus: bool) -> bool:
+        return self._services.sleep_facts(self._key, self._me, surplus)
+
+    def _is_crowded(self) -> bool:
+        return self._services.facts_crowded()
 
     def _note(self, message: m.Message, heard: FactInput, decided: Sequence[FactDecision]) -> None:
         figures, correlation = self._metrics.facts, getattr(message, "correlation", "")
@@ -103,7 +106,7 @@ class FactStoreActor(StreamActor[FactsState]):
             case m.TakeNote():
                 self._take_note(message, reply)
             case m.TimerOver(timer="sleep"):
-                self._sleep()
+                self._sleep_if_possible()
             case m.TimerOver(timer="rest"):
                 self._rest()
             case _:

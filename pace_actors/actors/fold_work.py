@@ -17,7 +17,7 @@ from pace_actors.domain.redaction import redact
 from pace_actors.domain.text import repair
 from pace_actors.domain.thread import CHARS_PER_TOKEN, accepted_text
 from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRequested, TurnRecorded
-from pace_actors.models.port import FoldReply, FoldTask, FoldTurn, ModelFailure, Summariser
+from pace_actors.models.port import FoldReply, FoldTask, FoldTurn, Model, ModelFailure, Summariser
 from pace_actors.values import Failure, FoldBounds
 
 READ_EVENTS = 256
@@ -46,11 +46,11 @@ class Asked(msgspec.Struct, frozen=True):
         return cls(REGISTRY.decode(event), event.stream, event.position, last_version, turn, event.correlation)
 
 
-def patience_s(summariser: Summariser, asked_s: float) -> float:
-    """How long a fold may take; a summariser that cannot say gets what was asked."""
+def patience_s(model: Model, asked_s: float) -> float:
+    """How long a call may take; a model that cannot say gets what was asked."""
     try:
-        told = float(summariser.patience_s(asked_s))
-    except Exception:  # noqa: BLE001 - a summariser of the user's
+        told = float(model.patience_s(asked_s))
+    except Exception:  # noqa: BLE001 - a model of the user's
         return asked_s
     return told if asked_s <= told <= PATIENCE_S_MAX else asked_s
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -70,10 +71,30 @@ class Metrics:
         """Stream → pending turns, of awake threads that have any."""
         self._append_ms: deque[float] = deque(maxlen=SAMPLES)
 
+    @classmethod
+    def together(cls, several: Sequence[Metrics]) -> Metrics:
+        """The figures of several engines as those of one."""
+        total = cls()
+        for one in several:
+            total.requested += one.requested
+            total.accepted += one.accepted
+            total.rejected += one.rejected
+            total.facts.extractions += one.facts.extractions
+            total.facts.decisions += one.facts.decisions
+            total.appends += one.appends
+            total.failures += one.failures
+            total.pending.update(one.pending)
+            total._append_ms.extend(one.append_ms())
+        return total
+
     def append_took(self, milliseconds: float) -> None:
         """An append became durable."""
         self.appends += 1
         self._append_ms.append(milliseconds)
+
+    def append_ms(self) -> list[float]:
+        """How long the latest took."""
+        return list(self._append_ms)
 
     def append_failed(self) -> int:
         """Appends of a thread have failed; gives how often that was."""

@@ -65,13 +65,16 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Tell an answer to a thread's actor; wakes it."""
     sleep_after_s: float = 1800.0
     """Seconds without a message after which a thread's actor goes to sleep."""
-    sleep: Callable[[ThreadKey, Address], bool]
-    """Put a thread's actor to sleep, unless a message has arrived."""
+    sleep: Callable[[ThreadKey, Address, bool], bool]
+    """Put a thread's actor to sleep, unless a message has arrived; with True only while too many are awake."""
     ask_thread: Callable[[ThreadKey, Message], Answer]
     """Ask a thread's actor; wakes it."""
     ask_facts: Callable[[UserKey, Message], Answer]
     """The same for a user's store of facts."""
-    sleep_facts: Callable[[UserKey, Address], bool]
+    sleep_facts: Callable[[UserKey, Address, bool], bool]
+    crowded: Callable[[], bool]
+    """Whether more threads are awake than may be."""
+    facts_crowded: Callable[[], bool]
     facts_max: int = 200
     """Facts of a user that hold at once."""
     multi_valued: frozenset[str] = MULTI_VALUED

@@ -78,8 +78,12 @@ class StreamActor(ABC, Generic[S]):
         """Figures and log lines of what was decided; no word of anybody is in them."""
 
     @abstractmethod
-    def _fall_asleep(self) -> bool:
-        """Have the router let this actor go; False if something has just arrived."""
+    def _fall_asleep(self, *, surplus: bool) -> bool:
+        """Have the router let this actor go; False if something has just arrived, or it is not one too many."""
+
+    @abstractmethod
+    def _is_crowded(self) -> bool:
+        """Whether too many of its kind are awake."""
 
     def _built(self) -> None:
         """The state was read from the log: derive what follows from it."""
@@ -137,7 +141,7 @@ class StreamActor(ABC, Generic[S]):
             self._appends.adopt(message.append)
             self._pass_on()
             if self._is_one_too_many:
-                self._sleep()
+                self._sleep_if_possible()
         elif isinstance(message, m.GoOn):
             self._pass_on()
             self._drain()
@@ -254,7 +258,7 @@ class StreamActor(ABC, Generic[S]):
 
     # --- timers and sleep ---------------------------------------------------------------------------------------------
 
-    def _sleep(self, behind: int = SURPLUS) -> bool:
+    def _sleep(self, behind: int = SURPLUS, *, surplus: bool = False) -> bool:
         """Sleep, unless something is on its way to the log or has just arrived.
 
         Where at least so many events lie behind the newest snapshot, waking is spared from reading them.
@@ -263,7 +267,7 @@ class StreamActor(ABC, Generic[S]):
             return False
         if self._ahead.version - self._snapshot_version >= behind and not self._appends.in_doubt:
             self._save_snapshot()
-        return self._fall_asleep()
+        return self._fall_asleep(surplus=surplus)
 
     def _save_snapshot(self) -> None:
         """It is only a cache: one that cannot be saved costs time at the next wake."""
@@ -275,7 +279,7 @@ class StreamActor(ABC, Generic[S]):
 
     def _sleep_if_possible(self) -> None:
         """Sleep is suggested by the router: now, or when what is on its way has ended."""
-        self._is_one_too_many = not self._sleep()
+        self._is_one_too_many = not self._sleep(surplus=True) and self._is_crowded()
 
     def _rest(self) -> None:
         """Sleep after a time without messages, unless something is waited for."""

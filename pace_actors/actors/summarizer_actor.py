@@ -136,7 +136,9 @@ class SummarizerActor(FollowerActor):
             logger.info("fold_ended", model=summariser.name, ending=ending, latency_ms=latency_ms)
             return asked, msgspec.structs.replace(answer, latency_ms=latency_ms, turn=asked.turn)
 
-        patience = patience_s(summariser, request.bounds.deadline_s) + DEADLINE_SLACK_S
+        def patience() -> float:
+            return patience_s(summariser, request.bounds.deadline_s) + DEADLINE_SLACK_S
+
         self.run(work, fold, patience, self._bound_of(asked))
 
     def ended(self, work: Work, result: tuple[Asked, m.DeliverAnswer]) -> None:

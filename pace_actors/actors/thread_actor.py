@@ -79,8 +79,11 @@ class ThreadActor(StreamActor[ThreadState]):
         self._snapshot_version = self._log.snapshot_version
         self._overrides_hold = self._overrides_are_newer()
 
-    def _fall_asleep(self) -> bool:
-        return self._services.sleep(self._key, self._me)
+    def _fall_asleep(self, *, surplus: bool) -> bool:
+        return self._services.sleep(self._key, self._me, surplus)
+
+    def _is_crowded(self) -> bool:
+        return self._services.crowded()
 
     @property
     def _is_waiting(self) -> bool:

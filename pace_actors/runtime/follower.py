@@ -96,15 +96,17 @@ class FollowerActor(ABC):
 
     # --- what a leaf calls --------------------------------------------------------------------------------------------
 
-    def run(self, work: Work, job: Callable[[], Any], patience_s: float, bound: m.Bound = ()) -> None:
-        """Have a worker do the slow part, which must not raise. Its time counts from when a worker takes it up."""
+    def run(self, work: Work, job: Callable[[], Any], patience: Callable[[], float], bound: m.Bound = ()) -> None:
+        """Have a worker do the slow part, which must not raise. Its time counts from when a worker takes it up.
+
+        `patience` says there how many seconds it may take: it may be the user's code.
+        """
         position, me = work.positions[0], self._me
 
         def on_worker() -> m.Message:
-            me.tell(m.WorkBegan(position=position))
+            me.tell(m.WorkBegan(position=position, patience_s=patience()))
             return m.WorkEnded(position=position, result=job(), bound=bound)
 
-        work.patience_s = patience_s
         work.give_up = self._host.work(lambda: saying(bound, on_worker), me)
 
     def finish(self, *positions: int) -> None:
@@ -347,7 +349,7 @@ class FollowerActor(ABC):
             if isinstance(message, m.WorkEnded):
                 self.ended_late(message.result)
         elif isinstance(message, m.WorkBegan):
-            work.timer = self._host.after(work.patience_s, self._me, m.WorkRanOut(position=message.position))
+            work.timer = self._host.after(message.patience_s, self._me, m.WorkRanOut(position=message.position))
         elif isinstance(message, m.WorkEnded):
             work.give_up = None
             work.let_go()

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import logging
 import sys
@@ -80,6 +81,34 @@ def _rendered() -> FilteringBoundLogger:
 def default_logger() -> FilteringBoundLogger:
     """The logger of who gives none."""
     return cast("FilteringBoundLogger", StandardLogger({}))
+
+
+class CarefulLogger:
+    """A logger of the application's that may raise: a line is lost then, and nothing else."""
+
+    __slots__ = ("_logger",)
+
+    def __init__(self, logger: FilteringBoundLogger) -> None:
+        self._logger = logger
+
+    def bind(self, **fields: Any) -> CarefulLogger:
+        """The same with more fields on each line."""
+        try:
+            return CarefulLogger(self._logger.bind(**fields))
+        except Exception:  # noqa: BLE001 - it is not ours
+            return self
+
+    def __getattr__(self, level: str) -> Callable[..., None]:
+        def say(event: str, **fields: Any) -> None:
+            with contextlib.suppress(Exception):
+                getattr(self._logger, level)(event, **fields)
+
+        return say
+
+
+def careful(logger: FilteringBoundLogger) -> FilteringBoundLogger:
+    """The logger, and whatever it raises goes no further."""
+    return cast("FilteringBoundLogger", CarefulLogger(logger))
 
 
 class QuietLogger:

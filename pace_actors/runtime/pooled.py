@@ -107,7 +107,12 @@ class PooledHost(ThreadedHost):
             runner.running = True
             if not self._watched:
                 self._watch(runner)
-            if self.run(address, MESSAGES_A_TURN):
+            more = True
+            try:
+                more = self.run(address, MESSAGES_A_TURN)
+            except BaseException as error:  # noqa: BLE001 - nobody's fault may cost the pool a thread
+                self.logger.error("actor_failed", actor=address.name, error=type(error).__name__)  # noqa: TRY400
+            if more:
                 ready.put(address)
             runner.turns += 1
             runner.running = False

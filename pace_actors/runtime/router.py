@@ -52,15 +52,25 @@ class Router(Generic[K]):
         """Whether the actor of a key is awake now."""
         return key in self._awake
 
-    def sleep(self, key: K, address: Address) -> bool:
-        """Called by an actor that has nothing to do, from its own handler: stop it unless something has arrived."""
+    def sleep(self, key: K, address: Address, *, surplus: bool = False) -> bool:
+        """Called by an actor that has nothing to do, from its own handler: stop it unless something has arrived.
+
+        With `surplus` only while there are too many: others may have gone since that was said.
+        """
         with self._lock:
-            if self._awake.get(key) is not address or not self._host.retire(address):
+            if self._awake.get(key) is not address or (surplus and not self.is_crowded):
+                return False
+            if not self._host.retire(address):
                 return False
             del self._awake[key]
-            if len(self._awake) > self._awake_max:  # the next surplus one
+            if self.is_crowded:  # the next surplus one
                 self._suggest_sleep()
             return True
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more are awake than may be."""
+        return len(self._awake) > self._awake_max
 
     def awake(self) -> dict[K, Address]:
         """The actors that are awake, least recently used first."""

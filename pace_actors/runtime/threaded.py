@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pace_actors.errors import MailboxFull, PaceClosed
-from pace_actors.messages import Bound, Message, Rebuild
+from pace_actors.messages import Bound, Message, Rebuild, TimerOver
 from pace_actors.runtime.ids import AscendingIds
 from pace_actors.runtime.mailbox import END, Mailbox
 from pace_actors.runtime.port import Actor, Address, Timer
@@ -39,7 +39,7 @@ class LocalAddress:
     def tell(self, message: Message) -> None:
         """Put a message into the inbox. What is not taken is counted."""
         refusal = self.mailbox.put(message)
-        if refusal is not None:
+        if refusal is not None and not (refusal == "closed" and isinstance(message, TimerOver)):  # a timer too late
             self._incidents.not_delivered(self.name, message, refusal)
 
     def ask(self, message: Message) -> Promise:

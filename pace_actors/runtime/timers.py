@@ -62,8 +62,9 @@ class TimerThread:
                 self._sweep()
             heapq.heappush(self._heap, (time.monotonic() + delay_s, next(self._numbers), handle))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="pace-timers", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="pace-timers", daemon=True)
+                thread.start()  # where the system starts none, the next timer tries again
+                self._thread = thread
             if self._heap[0][2] is handle:
                 self._wake.notify()
         return handle

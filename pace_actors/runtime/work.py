@@ -23,7 +23,6 @@ class Work:
         "handed",
         "holds_slot",
         "key",
-        "patience_s",
         "positions",
         "timer",
     )
@@ -43,7 +42,6 @@ class Work:
         self.timer: Timer | None = None
         self.give_up: Callable[[], None] | None = None
         """While a worker has it."""
-        self.patience_s = 0.0
 
     def let_go(self) -> None:
         """Nothing is waited for any more."""

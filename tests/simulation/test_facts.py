@@ -406,7 +406,7 @@ def test_other_users_and_look_alikes_are_untouched() -> None:
 
 
 def test_a_model_that_ends_the_process_is_parked_after_three_starts_and_other_users_go_on() -> None:
-    """The turn and what comes later of its user are left out by the model; patterns and other users are not."""
+    """The turn is left out by the model; patterns, other users and the user's other turns are not."""
 
     def reads(task: ExtractTask, number: int) -> Any:  # noqa: ARG001
         return Takes(1000, []) if "poison" in task.user else [("user", "has", "a boat")]
@@ -423,7 +423,7 @@ def test_a_model_that_ends_the_process_is_parked_after_three_starts_and_other_us
     world.advance(5)
     assert [task.user for task in world.extractor.tasks if "poison" in task.user] == ["poison"] * 3
     assert world.values() == ["a boat", "dark mode"]
-    assert world.values("bob") == ["tea"]
+    assert world.values("bob") == ["a boat", "tea"]
     look = world.engine.followers[2].ask(m.ViewFollower())
     world.run()
     view: m.FollowerView = look.wait(0)

@@ -50,6 +50,10 @@ def test_a_thread_does_not_sleep_while_what_it_was_told_is_on_its_way_to_the_log
     assert world.ended(asked).turn == 1
     world.engine.threads.tell(world.key(), TimerOver(timer="sleep"))
     world.run()
+    assert world.engine.threads.is_awake(world.key()), "it is not one too many any more"
+    world.engine.threads._awake_max = 0
+    world.engine.threads.tell(world.key(), TimerOver(timer="sleep"))
+    world.run()
     assert world.engine.threads.awake() == {}
     assert world.host.dead_letters == 0
 

@@ -1,0 +1,145 @@
+"""IndexActor: a follower that keeps the search index in step with the log. The index can be deleted at any time.
+
+How far it has come is written in the index itself; the checkpoint in the log only follows it. What is added is found at
+once; a commit, which is slow, is made by a worker when 1,000 entries wait, or half a second after the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import ClassVar, Final
+
+from eventlog import StoredEvent
+from pace_actors import messages as m
+from pace_actors.actors.services import Services
+from pace_actors.recall.feed import TYPES, change_of
+from pace_actors.recall.port import IndexStartedOver, IndexUnusable, RecallError, SearchIndex
+from pace_actors.runtime.follower import FollowerActor
+from pace_actors.runtime.port import Address, Reply
+from pace_actors.runtime.work import Work
+
+PENDING_MAX: Final = 1000
+COMMIT_AFTER_S: Final = 0.5
+BEHIND_MAX: Final = 10_000
+"""A checkpoint that is so far behind is written although nothing of interest has come."""
+FEED_S: Final = 600.0
+AGAIN_S_MAX: Final = 60.0
+
+
+class IndexActor(FollowerActor):
+    """Follows turns, withdrawals, facts and notes in the order of the log."""
+
+    name: ClassVar[str] = "index"
+    types: ClassVar[frozenset[str]] = TYPES
+    parks_alone: ClassVar[bool] = True
+
+    def __init__(self, services: Services, index: SearchIndex) -> None:
+        super().__init__(services.log, services.host, services.logger)
+        self.together = 256
+        self._index = index
+        self._committing = False
+        self._timer_runs = False
+        self._failures = 0
+
+    def start(self, me: Address) -> None:
+        """Go back to where the index is: it may have been deleted, or be older than the log's checkpoint."""
+        reached = min(self._index.start(), self._log.head())
+        noted = self._log.checkpoint(self.name)
+        if reached != noted:
+            self._log.set_checkpoint(self.name, noted, reached)
+        self._committing = self._timer_runs = False
+        super().start(me)
+
+    def take(self, event: StoredEvent) -> str | None:  # noqa: ARG002 - the base gives it
+        """One index is one key: the order of the log."""
+        return "index"
+
+    def begin(self, work: Work) -> None:
+        """Reading and analysing may take long: a worker does it."""
+        log, index, events = self._log, self._index, work.events
+
+        def feed() -> RecallError | None:
+            try:
+                for event in events:
+                    change = change_of(log, event)
+                    index.delete(change.deleted)
+                    index.add(change.added)
+            except RecallError as error:
+                return error
+            return None
+
+        self.run(work, feed, lambda: FEED_S)
+
+    def ended(self, work: Work, result: RecallError | None) -> None:
+        """It is found from now on; the commit follows."""
+        if result is None:
+            self.finish(*work.positions)
+            self._commit_soon()
+        else:
+            self._failed(result)
+
+    def ran_out(self, work: Work) -> None:
+        """The machine stood still: what is in the index already stays."""
+        self.finish(*work.positions)
+
+    def take_message(self, message: m.Message, reply: Reply | None) -> None:
+        """Commits and what comes of them."""
+        match message:
+            case m.CommitIndex():
+                self._timer_runs = False
+                self._commit()
+            case m.IndexCommitted():
+                self._committing = False
+                if message.error is None:
+                    self._failures = 0
+                    self._commit_soon()
+                else:
+                    self._failed(message.error)
+            case m.FeedAgain():
+                self.begin_anew()
+            case _:
+                super().take_message(message, reply)
+
+    def forget(self) -> None:
+        """What is pending in the index is fed again: adding twice changes nothing."""
+
+    def stop(self) -> None:
+        """A last commit, if it can be made."""
+        with contextlib.suppress(RecallError):
+            self._index.commit(self._follower.checkpoint)
+        super().stop()
+
+    # --- commits ------------------------------------------------------------------------------------------------------
+
+    def _commit_soon(self) -> None:
+        if self._index.pending >= PENDING_MAX:
+            self._commit()
+        elif not self._timer_runs and (self._index.pending or self._lags()):
+            self._timer_runs = True
+            self._host.after(COMMIT_AFTER_S, self._me, m.CommitIndex())
+
+    def _lags(self) -> bool:
+        return self._follower.checkpoint - self._index.position > BEHIND_MAX
+
+    def _commit(self) -> None:
+        if self._committing or not (self._index.pending or self._lags()):
+            return
+        self._committing = True
+        index, position = self._index, self._follower.checkpoint
+
+        def commit() -> m.Message:
+            try:
+                index.commit(position)
+            except RecallError as error:
+                return m.IndexCommitted(error=error)
+            return m.IndexCommitted()
+
+        self._host.work(commit, self._me)
+
+    def _failed(self, error: RecallError) -> None:
+        """It mends itself or is made again beside; meanwhile everything else runs, and the lag is seen."""
+        self._failures += 1
+        again_s = 0.0 if isinstance(error, IndexStartedOver) else min(AGAIN_S_MAX, 2.0 ** (self._failures - 1))
+        why = error.fields.get("why", "") if isinstance(error, IndexUnusable) else ""
+        self._follower_logger.warning("index_unusable", error=type(error).__name__, why=str(why)[:200], again_s=again_s)
+        self._host.after(again_s, self._me, m.FeedAgain())
