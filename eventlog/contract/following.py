@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -279,6 +279,26 @@ class FollowingContract(Contract):
 
         follow()
 
+    def test_what_is_appended_while_a_follower_reads_is_handed_out_once(self, log: EventLog) -> None:
+        """An append between the look at the head and the reading, each time."""
+
+        class Busy:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(log, name)
+
+            def head(self) -> int:
+                head = log.head()
+                log.append("s", events(b"2"))
+                return head
+
+        log.append("s", events(b"1"))
+        follower = Follower(cast("EventLog", Busy()), "f")
+        seen: list[int] = []
+        for _ in range(3):
+            seen += [event.position for event in follower.read()]
+            follower.advance(follower.scanned)
+        assert seen == list(range(1, log.head() + 1))
+
     def test_a_follower_checks_what_it_is_given(self, log: EventLog) -> None:
         """Places and limits that are no whole numbers move nothing."""
         log.append("s", events(b"1", b"2"))
@@ -340,6 +360,18 @@ class FollowingContract(Contract):
         assert dict(follower.in_doubt) == {}
         follower.mark(3)
         assert dict(Follower(open_log(), "f").in_doubt) == {}
+
+    def test_what_lies_behind_the_checkpoint_is_in_doubt_no_more_ended_or_not(self, open_log: OpenLog) -> None:
+        """Begin three, and mark two of them without ending them: nobody is handed those again who could end them."""
+        log = open_log()
+        log.append("s", events(b"1", b"2", b"3"))
+        follower = Follower(log, "f")
+        follower.begin([1, 2, 3])
+        follower.read()
+        follower.advance(3)
+        follower.mark(2)
+        log.flush()
+        assert Follower(open_log(), "f").in_doubt == {3: 1}
 
     def test_what_is_parked_stays_parked_until_it_is_released(self, open_log: OpenLog) -> None:
         """Park two, restart, release one, restart; more than a page of them."""

@@ -148,10 +148,10 @@ class Batch:
         """Let ride along the snapshots that came without an append; those of this transaction's appends are newer."""
         for stream, snapshot in saved.items():
             try:
-                number, version = self._stream(stream)
+                number, _ = self._stream(stream)
             except BadRecord:
                 continue
-            if number and snapshot.version <= version:
+            if number:
                 key = pack_stream_number(number)
                 self._snapshots.setdefault(key, seal(key, pack_snapshot(snapshot)))
 

@@ -33,8 +33,9 @@ from eventlog import (
     WrongExpectedVersion,
 )
 from eventlog.admission import Prepared
-from eventlog.lmdb import commit
+from eventlog.lmdb import checkpoints, commit
 from eventlog.lmdb.batch import Batch
+from eventlog.lmdb.checkpoints import Checkpoints
 from eventlog.lmdb.environment import FREE_BYTES_FEW, Environment
 from tests.support.skips import NOT_ROOT
 from tests.unit.eventlog.conftest import events
@@ -51,10 +52,12 @@ class Faults:
         self.plans: list[tuple[str, Exception | None]] = []
         self.held = threading.Event()
         self.held.set()
+        self.reached = threading.Event()
         monkeypatch.setattr(commit, "begin_write", self.begin)
         monkeypatch.setattr(commit, "commit_write", self.commit)
 
     def begin(self, environment: Environment) -> Any:
+        self.reached.set()
         self.held.wait(WAIT_S)
         self._environment = environment
         return self._begin(environment)
@@ -210,6 +213,62 @@ def test_checkpoints_outlive_a_failed_commit(log: LmdbLog, faults: Faults, tmp_p
     log.close()
     with eventlog.open(tmp_path / "log") as again:
         assert again.checkpoint("f") == 1
+
+
+def test_what_is_handed_over_during_a_failing_commit_is_newer_than_what_failed_with_it(
+    log: LmdbLog, faults: Faults, tmp_path: Path
+) -> None:
+    """Method: a checkpoint with its view rides along in the commit that fails; both are changed meanwhile."""
+    log.append("s", events(b"x", b"y"))
+    faults.reached.clear()
+    faults.held.clear()
+    log.set_checkpoint("f", 0, 1, view=ViewBatch({b"a": b"old", b"b": b"kept"}))
+    log.append_nowait("s", events(b"z"))
+    assert faults.reached.wait(WAIT_S)
+    log.set_checkpoint("f", 1, 2, view=ViewBatch({b"a": b"new"}))
+    faults.plans = [("absent", broken())]
+    faults.held.set()
+    log.flush()
+    log.flush()  # the first one may have been the commit that failed
+    log.close()
+    with eventlog.open(tmp_path / "log") as again:
+        assert again.checkpoint("f") == 2
+        assert again.view_entries("f") == [(b"a", b"new"), (b"b", b"kept")]
+
+
+def test_who_asked_to_be_told_is_told_when_a_later_commit_succeeds(log: LmdbLog, faults: Faults) -> None:
+    log.append("s", events(b"x"))
+    told: list[int] = []
+    faults.plans = [("absent", broken())]
+    log.set_checkpoint("f", 0, 1, done=told.append)
+    log.flush()
+    log.flush()  # the first one may have been the commit that failed
+    assert faults.plans == []
+    assert told == [1]
+
+
+def test_who_asked_to_be_told_does_not_wait_with_what_waits_for_the_next_batch(
+    log: LmdbLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: nothing of itself is written within an hour, and the committer has settled down to that."""
+    looks = threading.Semaphore(0)
+    wait_s = Checkpoints.wait_s
+
+    def watched(waiting: Checkpoints) -> float | None:
+        left = wait_s(waiting)
+        if left:
+            looks.release()
+        return left
+
+    log.append("s", events(b"x"))
+    monkeypatch.setattr(checkpoints, "WRITE_AFTER_S", 3600.0)
+    monkeypatch.setattr(Checkpoints, "wait_s", watched)
+    log.set_checkpoint("waits", 0, 1)
+    for _ in range(2):  # whether there is something to write in this round, and how long until the next one
+        assert looks.acquire(timeout=WAIT_S)
+    durable = threading.Event()
+    log.set_checkpoint("f", 0, 1, done=lambda _: durable.set())
+    assert durable.wait(WAIT_S)
 
 
 def test_a_clock_that_raises_fails_appends_and_not_the_log(tmp_path: Path) -> None:
