@@ -49,9 +49,9 @@ def normalise(text: str) -> str:
     >>> normalise("Ёлка"), normalise("cafe\u0301")
     ('Елка', 'café')
     """
-    text = repair(text)[0]
     if text.isascii():
         return text
+    text = repair(text)[0]
     if _MARKED.search(text):
         text = _MARKS.sub("", unicodedata.normalize("NFD", text))
     return unicodedata.normalize("NFC", text)

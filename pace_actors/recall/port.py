@@ -88,7 +88,8 @@ def checked(entry: Entry) -> Entry:
     Raises `InvalidInput` for an empty or too long id, a kind that does not exist, a moment that no clock shows.
     """
     texts = (entry.id, entry.source, entry.owner, entry.thread, entry.title, entry.text, entry.around, entry.dated)
-    if any(map(_is_broken, (*texts, *entry.topics))):
+    together = "".join((*texts, *entry.topics))
+    if not together.isascii() and repair(together)[1]:
         names = ("id", "source", "owner", "thread", "title", "text", "around", "dated")
         mended = {name: repair(text)[0] for name, text in zip(names, texts, strict=True)}
         entry = replace(entry, topics=tuple(repair(topic)[0] for topic in entry.topics), **mended)
@@ -100,10 +101,6 @@ def checked(entry: Entry) -> Entry:
         if abs(getattr(entry, name)) >= 1 << 62:
             raise InvalidInput(f"{name} is no moment", what=name)
     return entry
-
-
-def _is_broken(text: str) -> bool:
-    return not text.isascii() and repair(text)[1] > 0
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,8 +20,8 @@ CANDIDATES = 50
 CANDIDATES_MAX = 5_000
 PER_SOURCE = 8
 """Candidates of a source that is not among the best."""
-WANTED = 3
-"""So many times the limit is looked at before ties, sources and dates put them in order."""
+MORE = 5
+"""So many beyond the limit are looked at before ties and dates put them in order."""
 REFUSED_MAX = 16
 """So many below the floor are looked at: what follows has even lower scores."""
 IN_RANGE = 1.5
@@ -109,10 +109,11 @@ def _ranked(
     notes = asked.notes if within is None else (*asked.notes, f"{within.words}: weighs {IN_RANGE} times as much")
     if not asked or not limit:
         return [], notes
-    most = max(CANDIDATES, WANTED * limit)
+    most = max(CANDIDATES, 2 * limit)
+    sources = _sources(query, shelves) if query.diverse else set()
     while True:
         found, whole = _gather(query, shelves, asked, within, most)
-        drafts, at_floor = _drafts(found, query, within, asked, fits, WANTED * limit)
+        drafts, at_floor = _drafts(found, query, within, asked, fits, limit + MORE, set(sources))
         if len(drafts) >= limit or whole or at_floor or most >= CANDIDATES_MAX:
             break
         most *= 5
@@ -164,13 +165,20 @@ def _of_other_sources(
 
 
 def _drafts(
-    found: Sequence[_Found], query: Query, within: DateRange | None, asked: Plan, fits: Allowed, most: int
+    found: Sequence[_Found],
+    query: Query,
+    within: DateRange | None,
+    asked: Plan,
+    fits: Allowed,
+    most: int,
+    missing: set[str],
 ) -> tuple[list[Hit], bool]:
-    """Hits that may be shown, best first, at least one of each source; and whether the floor was reached."""
+    """The best hits that may be shown, and the best of each missing source; and whether the floor was reached."""
     made: list[Hit] = []
     refused = 0
-    sources: set[str] = set()
     for one in found:
+        if len(made) >= most and not missing:
+            break
         loaded = {group: (score, shelf.load(ref)) for group, (score, shelf, ref) in one.by_group.items()}
         shown = {group: pair for group, pair in loaded.items() if fits(pair[1])}
         if not shown:
@@ -182,15 +190,20 @@ def _drafts(
                 break
             continue
         entry = max(shown.values(), key=lambda pair: pair[0])[1]
-        if len(made) >= most and entry.source in sources:
+        if len(made) >= most and entry.source not in missing:
             continue
-        sources.add(entry.source)
+        missing.discard(entry.source)
         factor = IN_RANGE if within is not None and entry.created_at in within else 1.0
         parts: dict[str, float] = {group: pair[0] for group, pair in shown.items()}
         if factor != 1:
             parts["date"] = factor
         made.append(Hit(entry=entry, score=factor * lexical, parts=parts))
     return made, refused > 0
+
+
+def _sources(query: Query, shelves: Sequence[Shelf]) -> set[str]:
+    found = {source for shelf in shelves for group in groups_of(query.kinds) for source in shelf.sources(group)}
+    return found if query.sources is None else found & query.sources
 
 
 def _reaches_floor(score: float, entries: Sequence[Entry], asked: Plan) -> bool:
@@ -202,15 +215,19 @@ def _reaches_floor(score: float, entries: Sequence[Entry], asked: Plan) -> bool:
 
 
 def _everywhere(entry: Entry, asked: Plan) -> list[Match]:
+    return matches(entry.text, asked.words, asked.pairs) + _beside(entry, asked)
+
+
+def _beside(entry: Entry, asked: Plan) -> list[Match]:
     beside = " ".join((entry.title, *entry.topics, entry.dated, entry.around))
-    return matches(entry.text, asked.words, asked.pairs) + matches(beside, asked.words, asked.pairs)
+    return matches(beside, asked.words, asked.pairs)
 
 
 def _shown(hit: Hit, asked: Plan) -> Hit:
     """With snippet and explanation, which only those that are shown need."""
     entry = hit.entry
     found = matches(entry.text, asked.words, asked.pairs)
-    weights = {match.term: match.weight for match in _everywhere(entry, asked)}
+    weights = {match.term: match.weight for match in (*found, *_beside(entry, asked))}
     terms = tuple(sorted(weights, key=lambda term: (-weights[term], term)))
     sums = " + ".join(f"{name} {value:.2f}" for name, value in hit.parts.items() if name != "date")
     dated = f", × {hit.parts['date']} for its date" if "date" in hit.parts else ""
@@ -232,7 +249,7 @@ def _listed(query: Query, shelves: Sequence[Shelf], within: DateRange, fits: All
     """The newest of each source in a range, in turns: the newest of each, then the second of each, and so on."""
     by_source: dict[str, list[Hit]] = {}
     seen: set[str] = set()
-    for entry in sorted(_within(query, shelves, within, max(CANDIDATES, WANTED * limit)), key=_latest):
+    for entry in sorted(_within(query, shelves, within, max(CANDIDATES, 2 * limit)), key=_latest):
         if not fits(entry) or entry.whole in seen:
             continue
         seen.add(entry.whole)

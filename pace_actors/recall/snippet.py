@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from bisect import bisect_left
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,6 +19,7 @@ SEARCHED_CHARS = 20_000
 _LEAD = 4
 """This part of a snippet, a quarter, may stand before the first match."""
 _SURFACE = regex.compile(analysis.WORD)
+_ASCII_SURFACE = re.compile(r"[A-Za-z0-9]+")
 _MARK = "…"
 
 
@@ -35,12 +37,10 @@ def matches(text: str, words: Mapping[str, float], pairs: Mapping[str, float]) -
     text = text[:SEARCHED_CHARS]
     found = []
     if words:
-        for surface in _SURFACE.finditer(text):
-            found += [
-                Match(surface.start(), surface.end(), term, words[term])
-                for term in _terms_of(surface[0])
-                if term in words
-            ]
+        for surface in (_ASCII_SURFACE if text.isascii() else _SURFACE).finditer(text):
+            for term in _terms_of(surface[0]):
+                if term in words:  # few are: no list for each
+                    found.append(Match(surface.start(), surface.end(), term, words[term]))  # noqa: PERF401
     if pairs and not text.isascii():
         for start, run in analysis.runs_at(text):
             found += [

@@ -102,6 +102,7 @@ class _Pending:
 class TantivyIndex:
     """An index in a directory. Opening never fails: what is wrong is told by `trouble`, by answers, and by `commit`.
 
+    Files are mapped into memory: whoever cuts one short while it is open ends the process (SIGBUS), as for any program.
     One process writes a directory. `commit` may be called from any thread, and holds up neither `add` nor `search`.
     """
 
@@ -145,6 +146,11 @@ class TantivyIndex:
             unwritten = sum(len(one.postings) for one in (self._pending, self._writing) if one)
             return sum(map(len, self._shards.values())) - gone + unwritten
 
+    @property
+    def directory(self) -> Path:
+        """Where the index lies, or would."""
+        return self._generation.directory if self._generation else self._root
+
     def start(self) -> int:
         """The position behind which it wants to be fed: 0 when it is new, or had to start over."""
         with self._lock:
@@ -177,11 +183,11 @@ class TantivyIndex:
         with self._committing:
             with self._lock:
                 self._check_open()
-                if self._started_over:
-                    raise IndexStartedOver(f"the index starts over: {self._started_over}", why=self._started_over)
+                self._check_fed()
                 if self._generation is None:
                     self._open()
-                    self._check_started()
+                    self._started_over = self.trouble
+                    self._check_fed()
                 batch, entries = self._pending, list(self._pending.postings.entries.values())
                 ids = batch.ids()
                 if not ids and position <= self._position:
@@ -194,6 +200,7 @@ class TantivyIndex:
                 self._take_back(batch, entries, ids)
                 if isinstance(error, IndexUnusable):
                     self._recover(error)
+                    self._check_fed()
                 raise
             return self._position
 
@@ -298,8 +305,8 @@ class TantivyIndex:
 
     # --- trouble ------------------------------------------------------------------------------------------------------
 
-    def _open(self) -> None:
-        """Open what is there, or start over beside it. Raises `IndexUnusable` where neither can be done."""
+    def _open(self) -> bool:
+        """Open what is there, or start over beside it; whether it is new. Raises `IndexUnusable`."""
         why = ""
         try:
             generation = generations.newest(self._root)
@@ -307,8 +314,8 @@ class TantivyIndex:
                 why = "it was written by another version"
         except Damaged as error:
             generation, why = None, str(error)
-        if generation is None:
-            generation = generations.fresh(self._root)
+        is_new = generation is None
+        generation = generation or generations.fresh(self._root)
         with engine("open"):
             shards = {group: Shard(group, index) for group, index in generation.groups.items()}
             position = generation.position()
@@ -316,26 +323,27 @@ class TantivyIndex:
             self._generation, self._shards, self._position = generation, shards, position
             self._pending.postings.measure_by(_Committed(shards, []))
             self.trouble = f"the index starts over: {why}" if why else ""
+        return is_new
 
     def _recover(self, error: IndexUnusable) -> None:
         """After a failure: open again what is on disk; where that cannot be, start over beside.
 
         Raises `IndexStartedOver` to whoever commits; what is searched goes on with what is there.
         """
-        before = self._generation
+        was_open = self._generation is not None
         self._writers.clear()  # and with them their locks and all that was not committed
         self.trouble = str(error)
         try:
-            self._open()
+            is_new = self._open()
         except IndexUnusable:
             return
         self.trouble = self.trouble or str(error)
-        if before is not None and self._generation is not None and before.directory != self._generation.directory:
+        if was_open and is_new:
             self._started_over = self.trouble
 
-    def _check_started(self) -> None:
-        if self._position == 0 and self.trouble:
-            self._started_over = self.trouble
+    def _check_fed(self) -> None:
+        if self._started_over:
+            raise IndexStartedOver(self._started_over, why=self._started_over)
 
     def _check_open(self) -> None:
         if self._closed:
