@@ -321,10 +321,6 @@ class ThreadActor(StreamActor[ThreadState]):
         elif "idle" not in self._timers:
             self._start_timer("idle", IDLE_CHECK_S, None)
 
-    def _cancel_all(self) -> None:
-        super()._cancel_all()
-        self._wait_key = None
-
     def _view(self) -> m.ThreadView:
         return m.ThreadView(
             key=self._key,

@@ -12,6 +12,8 @@ from itertools import count, pairwise
 import pytest
 
 from eventlog import DiskFull
+from pace_actors.actors.summarizer_actor import PARALLEL
+from pace_actors.events import AnswerArrived
 from pace_actors.messages import TimerOver
 from pace_actors.models.breaker import Breaker, BreakingSummariser
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
@@ -182,6 +184,43 @@ def test_an_answer_that_never_comes_is_a_timeout_and_is_asked_for_again(keeps_de
     assert world.verdicts() == []
     world.advance(5)
     assert world.verdicts() == [(1, "timeout"), (2, "accepted")]
+    world.finish()
+
+
+def test_an_answer_that_comes_after_its_timeout_was_decided_is_an_event_all_the_same() -> None:
+    """S17: the log says that the model has answered; its words are refused, and nothing else changes."""
+
+    def script(task: FoldTask, number: int) -> Outcome:
+        return Later(60, FoldReply(text="Too late.", input_chars=500)) if number == 1 else join_script(task, number)
+
+    world = World(script, window=1, keeps_deadline=False, summary_deadline_s=10)
+    world.record("I have a cat")
+    world.record("It is grey")
+    world.advance(59)
+    assert world.verdicts() == [(1, "timeout"), (2, "accepted")]
+    world.advance(2)
+    assert world.verdicts() == [(1, "timeout"), (2, "accepted"), (1, "duplicate")]
+    late = world.stored()[-1].heard
+    assert isinstance(late, AnswerArrived)
+    assert (late.failure, late.input_chars) == ("", 500)
+    world.finish()
+
+
+def test_answers_that_cannot_be_written_keep_no_other_thread_from_the_model() -> None:
+    """Method: more threads than calls at once, and a disk that refuses every answer: each is asked for all the same."""
+    world = World(slowly(5), window=1, learns=False)
+    threads = [f"t{number}" for number in range(PARALLEL + 4)]
+    for thread in threads:
+        world.record("hello", thread=thread)
+        world.record("hello again", thread=thread)
+    assert len(world.model.tasks) == PARALLEL
+    world.refuse_next = [DiskFull() for _ in range(1000)]
+    world.advance(12)
+    assert len(world.model.tasks) == len(threads)
+    assert not any(world.verdicts(thread) for thread in threads)
+    world.refuse_next.clear()
+    world.advance(30)
+    assert all(world.verdicts(thread) == [(1, "accepted")] for thread in threads)
     world.finish()
 
 

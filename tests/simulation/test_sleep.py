@@ -69,14 +69,17 @@ def test_looking_is_use_and_bells_are_not() -> None:
     assert world.engine.threads.awake() == {}
 
 
-def test_a_thread_that_waits_for_a_failing_model_stays_awake_and_is_folded_when_it_is_back() -> None:
-    """T11: nobody else would ask again."""
+@pytest.mark.parametrize("sleep_after_s", [600, 10])
+def test_a_thread_that_waits_for_a_failing_model_stays_awake_and_is_folded_when_it_is_back(
+    sleep_after_s: float,
+) -> None:
+    """T11: nobody else would ask again. Its waits get shorter, or longer, than the time after which it would sleep."""
     failing = [True]
 
     def script(task: FoldTask, number: int) -> Outcome:  # noqa: ARG001 - a script is given both
         return ModelFailure("connection") if failing[0] else FoldReply(text="It goes on.", input_chars=500)
 
-    world = World(script, window=1, resume="always", sleep_after_s=600)
+    world = World(script, window=1, resume="always", sleep_after_s=sleep_after_s)
     for number in range(3):
         world.record(f"turn {number}")
     world.advance(7200)

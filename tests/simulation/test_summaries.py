@@ -222,6 +222,17 @@ def test_each_of_a_hundred_folds_sees_the_former_text_and_new_turns_only(
     world.finish(600)
 
 
+def test_what_is_named_at_open_holds_also_where_a_change_of_settings_was_the_last_that_was_stored() -> None:
+    """Settings of an earlier run give way to those of the open; those of this run do not. Nothing lies between."""
+    world = World()
+    world.settings(window=8)
+    assert world.stored()[-1].last_version == world.log.head()
+    world.restart(window=2)
+    assert world.view().settings.window == 2
+    world.settings(window=3)
+    assert world.view().settings.window == 3
+
+
 def test_a_window_that_shrinks_across_a_restart_loses_no_turn() -> None:
     """S13: eight turns in a window of 8, reopened with 2: six are pending at once, stored so with the next write."""
     world = World(slowly(1), window=8)

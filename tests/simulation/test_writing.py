@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from eventlog import DiskFull, Overloaded
+from eventlog import DiskFull, KeyReused, Overloaded
 from pace_actors import messages as m
+from pace_actors.actors.appends import Appends
 from pace_actors.actors.thread_actor import ThreadActor
+from pace_actors.actors.thread_log import turn_key
+from pace_actors.domain.prepare import content_digest
 from pace_actors.errors import AppendFailed, Erased, OutcomeUnknown, TurnConflict
 from pace_actors.events import ResetAsked, SessionEnded, SettingsChanged, TurnHeard
 from pace_actors.runtime.promise import Promise
@@ -126,6 +129,27 @@ def test_the_same_turn_under_a_failing_append_fails_for_both_and_is_stored_by_th
         assert isinstance(error.__cause__, DiskFull)
     assert turns_of(world) == []
     assert world.record("hello", turn_id="a").turn == 1
+    world.finish()
+
+
+def test_a_turn_whose_id_was_taken_on_its_way_to_the_disk_is_not_stored_and_not_shown() -> None:
+    """Goal: what the log did not store is no state. Method: the key is taken by another batch ahead in the queue."""
+    world = World()
+    world.record("turn 1", turn_id="1")
+    (elsewhere,) = (world.record("turn 2", turn_id="2", thread="other"), world.stored("other")[-1].heard)[1:]
+    assert isinstance(elsewhere, TurnHeard)
+    reset = [ResetAsked(at=world.host.now()), SessionEnded(reason="reset")]
+    taken: dict[str, Any] = {"key": turn_key("2"), "digest": content_digest(elsewhere)}
+    world.log.append_nowait(world.key().stream, reset, **taken)
+    second, third = (world.record_nowait(f"turn {number}", turn_id=str(number)) for number in (2, 3))
+    world.run()
+    for promise in (second, third):
+        error = error_of(promise)
+        assert isinstance(error, AppendFailed)
+        assert isinstance(error.__cause__, KeyReused)
+    assert turns_of(world) == ["turn 1"]
+    assert world.context().receipt.window == ()
+    assert world.record("turn 3", turn_id="3").session == 2
     world.finish()
 
 
@@ -317,6 +341,23 @@ def test_an_actor_that_raises_between_two_changes_of_state_keeps_neither(monkeyp
 
 def _broken(*_: Any) -> None:
     raise ZeroDivisionError
+
+
+def test_an_append_of_which_its_actor_never_knew_is_shown_when_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A2: the actor breaks just behind making an append, and nothing else comes: what is durable is in its state."""
+    world = World()
+    world.record("turn 1", turn_id="1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Appends, "add", _broken)
+        broken = world.record_nowait("turn 2", turn_id="2")
+        world.host.settle()
+    assert world.host.restarts == 1
+    assert world.log.stats().queued == 1
+    world.run()
+    assert isinstance(error_of(broken), ZeroDivisionError)
+    assert world.context().receipt.window == (1, 2)
+    assert world.record("turn 2", turn_id="2").known
+    world.finish()
 
 
 def test_a_turn_on_its_way_while_its_actor_is_rebuilt_is_answered_and_shown() -> None:

@@ -86,6 +86,26 @@ def test_who_hangs_costs_one_thread_and_the_next_one_takes_over(host: PooledHost
     assert free.ask(ViewThread()).wait(SOON_S) == second  # the one that hung has ended
 
 
+def test_who_is_busy_with_one_after_another_is_not_taken_over_from(host: PooledHost) -> None:
+    """Method: the look that a watch leads to comes in a later turn than the watch began in, and then in the same."""
+    looks: list[int] = []
+
+    def looked_at(reply: Reply | None) -> None:
+        runner = host._runner
+        host._look(runner, runner.turns - looks.pop())
+        tell_thread(reply)
+
+    busy, free = host.spawn(Handler(looked_at), "busy"), host.spawn(Handler(tell_thread), "free")
+    first = free.ask(ViewThread()).wait(SOON_S)
+    for turns_ago in (3, 1):
+        looks.append(turns_ago)
+        assert busy.ask(ViewThread()).wait(SOON_S) == first
+        assert free.ask(ViewThread()).wait(SOON_S) == first
+    looks.append(0)
+    assert busy.ask(ViewThread()).wait(SOON_S) == first
+    assert free.ask(ViewThread()).wait(SOON_S) != first
+
+
 def test_when_all_hang_messages_wait_until_one_goes_on(host: PooledHost, release: threading.Event) -> None:
     hanging = [hold(host, release) for _ in range(3)]
     waiting = host.spawn(Handler(tell_thread), "free").ask(ViewThread())

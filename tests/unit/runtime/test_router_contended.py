@@ -102,6 +102,22 @@ def test_asks_of_many_threads_that_race_with_sleep_are_each_counted_once(host: P
     assert host.dead_letters == 0
 
 
+def test_an_incarnation_that_has_gone_to_sleep_takes_no_later_one_along(host: PooledHost) -> None:
+    """Goal: never two incarnations. Method: the first one says that it sleeps again, when the second one is awake."""
+    world = World(host, sleepy=False)
+    assert world.router.ask(1, ViewThread()).wait(SOON_S) == 1
+    first = world.router.awake()[1]
+    assert world.router.sleep(1, first)
+    assert not world.router.sleep(1, first)
+    assert world.router.ask(1, ViewThread()).wait(SOON_S) == 2
+    second = world.router.awake()[1]
+    assert second is not first
+    assert not world.router.sleep(1, first)
+    assert world.router.awake() == {1: second}
+    assert world.router.ask(1, ViewThread()).wait(SOON_S) == 3
+    assert world.router.woken == 2
+
+
 class SlowRetire(PooledHost):
     """Whoever goes to sleep has its inbox closed, and is then held until somebody has asked it."""
 
