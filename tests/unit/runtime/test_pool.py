@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pace_actors.messages import Message, ViewThread
+from pace_actors.runtime import pooled
 from pace_actors.runtime.logs import quiet_logger
 from pace_actors.runtime.pooled import PooledHost
 from pace_actors.runtime.port import Reply
@@ -86,8 +87,14 @@ def test_who_hangs_costs_one_thread_and_the_next_one_takes_over(host: PooledHost
     assert free.ask(ViewThread()).wait(SOON_S) == second  # the one that hung has ended
 
 
-def test_who_is_busy_with_one_after_another_is_not_taken_over_from(host: PooledHost) -> None:
-    """Method: the look that a watch leads to comes in a later turn than the watch began in, and then in the same."""
+def test_who_is_busy_with_one_after_another_is_not_taken_over_from(
+    host: PooledHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: the look that a watch leads to comes in a later turn than the watch began in, and then in the same.
+
+    No look comes of itself meanwhile.
+    """
+    monkeypatch.setattr(pooled, "HELD_S", 3600.0)
     looks: list[int] = []
 
     def looked_at(reply: Reply | None) -> None:
