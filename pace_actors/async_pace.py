@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
+import threading
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
@@ -21,7 +23,7 @@ from eventlog import EventLog
 from pace_actors import messages as m
 from pace_actors.core import LATE, Core
 from pace_actors.domain.context import Context
-from pace_actors.errors import PaceClosed
+from pace_actors.errors import OutcomeUnknown, PaceClosed
 from pace_actors.pace import Pace, Stats
 from pace_actors.runtime.port import Answer
 from pace_actors.settings import ThreadSettings
@@ -37,11 +39,12 @@ HANDED_AT_ONCE = 16
 class Wakeups:
     """Hands answers to the futures of one event loop. However many come between two turns of it, it is woken once.
 
-    No lock: the loop would wait for a thread that holds it and is not running.
+    No lock: the loop would wait for a thread that holds it and is not running. It does not keep the loop alive, nor,
+    when that is closed, any of its futures.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self._loop = weakref.ref(loop)
         self._arrived: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
         self._called = False
         """Whether `_hand_over` will run. Reset before it looks, so that it sees whatever relied on it."""
@@ -49,9 +52,21 @@ class Wakeups:
         self.rung = 0
         """How often the loop was woken."""
 
+    def is_of(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether these are those of a loop."""
+        return self._loop() is loop
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the loop is there and not closed."""
+        loop = self._loop()
+        return loop is not None and not loop.is_closed()
+
     def future_of(self, answer: Answer) -> asyncio.Future[Any]:
         """A future of this loop that ends as the answer does."""
-        future = self._loop.create_future()
+        loop = self._loop()
+        assert loop is not None, "asked on the loop"
+        future: asyncio.Future[Any] = loop.create_future()
         self._open.add(future)
         answer.then(lambda value, error: self._arrive(future, value, error))
         return future
@@ -59,15 +74,21 @@ class Wakeups:
     def _arrive(self, future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
         """On whichever thread answers."""
         self._arrived.append((future, value, error))
-        if self._called:
-            return
-        self._called = True
-        self.rung += 1
-        try:
-            self._loop.call_soon_threadsafe(self._hand_over)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            self._arrived.clear()
-            self._called = False
+        loop = self._loop()
+        if loop is None or loop.is_closed():
+            self._drop()
+        elif not self._called:
+            self._called = True
+            self.rung += 1
+            try:
+                loop.call_soon_threadsafe(self._hand_over)
+            except RuntimeError:  # closed just now
+                self._drop()
+
+    def _drop(self) -> None:
+        """The loop is closed: nobody waits any more."""
+        self._arrived.clear()
+        self._open.clear()
 
     def end_all(self, error: BaseException) -> None:
         """End every future that has no answer yet; nobody answers any more."""
@@ -87,7 +108,13 @@ class Wakeups:
                 future.set_exception(error)
         if self._arrived and not self._called:
             self._called = True
-            self._loop.call_soon(self._hand_over)
+            asyncio.get_running_loop().call_soon(self._hand_over)
+
+
+def on_a_thread(call: Callable[P, R], *args: P.args, **named: P.kwargs) -> asyncio.Future[R]:
+    """Call on a thread of the loop's pool. Cancelling gives up the wait, not the call, be it begun or not."""
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    return asyncio.shield(loop.run_in_executor(None, lambda: context.run(call, *args, **named)))
 
 
 def awaited(verb: Callable[Concatenate[Pace, P], R]) -> Callable[Concatenate[AsyncPace, P], Coroutine[Any, Any, R]]:
@@ -95,7 +122,7 @@ def awaited(verb: Callable[Concatenate[Pace, P], R]) -> Callable[Concatenate[Asy
 
     @wraps(verb)
     async def call(pace: AsyncPace, /, *args: P.args, **named: P.kwargs) -> R:
-        return await asyncio.to_thread(verb, pace.pace, *args, **named)
+        return await on_a_thread(verb, pace.pace, *args, **named)
 
     return call
 
@@ -117,7 +144,9 @@ class AsyncPace:
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
-        self._wakeups: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Wakeups] = weakref.WeakKeyDictionary()
+        self._wakeups: dict[int, Wakeups] = {}
+        """By the `id` of the loop. Replaced by another one when there is a new loop, never changed."""
+        self._replacing = threading.Lock()
 
     @classmethod
     def open(cls, path: str | PathLike[str], **options: Any) -> Opening:
@@ -163,14 +192,18 @@ class AsyncPace:
         return self._pace.core
 
     async def close(self, timeout: float = 10.0) -> None:  # noqa: ASYNC109 - the same word as in Pace
-        """As `Pace.close`."""
+        """As `Pace.close`. Cancelling gives up the wait: it is closed all the same."""
         core = self.core_or_none()
-        try:
-            await asyncio.to_thread(self._pace.close, timeout)
-        finally:
-            if core is not None and core.is_closed:  # of several openings the last one closes
-                for wakeups in list(self._wakeups.values()):
-                    wakeups.end_all(core.unknown())
+
+        def close() -> None:
+            try:
+                self._pace.close(timeout)
+            finally:
+                if core is not None and core.is_closed:  # of several openings the last one closes
+                    for wakeups in self._wakeups.values():
+                        wakeups.end_all(core.unknown())
+
+        await on_a_thread(close)
 
     def core_or_none(self) -> Core | None:
         """What the faces share, while it is open."""
@@ -190,9 +223,12 @@ class AsyncPace:
     def wakeups(self) -> Wakeups:
         """Those of the running event loop."""
         loop = asyncio.get_running_loop()
-        found = self._wakeups.get(loop)
-        if found is None:
-            found = self._wakeups[loop] = Wakeups(loop)
+        found = self._wakeups.get(id(loop))
+        if found is None or not found.is_of(loop):
+            found = Wakeups(loop)
+            with self._replacing:
+                others = {key: one for key, one in self._wakeups.items() if one.is_needed}
+                self._wakeups = {**others, id(loop): found}
         return found
 
     async def done(self, answer: Answer) -> m.Done:
@@ -291,23 +327,38 @@ class AsyncThread:
     async def context(
         self, user_text: str | None = None, *, now: datetime | None = None, include_sensitive: bool = False
     ) -> Context:
-        """As `Thread.context`."""
+        """As `Thread.context`, with one deadline for all that it waits for.
+
+        A long one is made on another thread; if that is late, the thread's part is left out.
+        """
         core, wakeups = self._pace.core, self._pace.wakeups()
         wish = core.wish(user_text, now, include_sensitive=include_sensitive)
-        thread = wakeups.future_of(core.view_soon(self.key))
-        facts = wakeups.future_of(core.view_facts_soon(UserKey(self.key.user)))
-        await asyncio.wait((thread, facts), timeout=core.options.deadline_s)
-        try:
-            view: m.ThreadView = _now(thread)
-        except LATE:
-            return core.late_context(self.key, wish)
-        known: m.FactsView | None = None
-        with contextlib.suppress(*LATE):
-            known = _now(facts)
-        if core.is_large(view):
-            context: Context = await wakeups.future_of(core.context_soon(view, known, wish))
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + core.options.deadline_s
+        with contextlib.ExitStack() as waiting:
+            thread = wakeups.future_of(core.view_soon(self.key))
+            waiting.callback(_let_go, thread)
+            facts = wakeups.future_of(core.view_facts_soon(UserKey(self.key.user)))
+            waiting.callback(_let_go, facts)
+            await asyncio.wait((thread, facts), timeout=deadline - clock())
+            try:
+                view: m.ThreadView = _now(thread)
+                known: m.FactsView | None = None
+                with contextlib.suppress(*LATE):
+                    known = _now(facts)
+                if not core.is_large(view):
+                    return core.context(view, known, wish)
+                answer = core.context_soon(view, known, wish)
+                waiting.callback(answer.fail, TimeoutError())  # if it has not begun, nobody needs it
+                made = wakeups.future_of(answer)
+                waiting.callback(_let_go, made)
+                await asyncio.wait((made,), timeout=max(0.0, deadline - clock()))
+                context: Context = _now(made)
+            except LATE:
+                return core.late_context(self.key, wish)
+            except OutcomeUnknown:  # closed without time
+                raise PaceClosed("this Pace is closed; open the directory again") from None
             return context
-        return core.context(view, known, wish)
 
     async def reset(self, *, at: datetime | None = None) -> bool:
         """As `Thread.reset`."""
@@ -335,27 +386,55 @@ def _now(future: asyncio.Future[Any]) -> Any:
     return future.result()
 
 
+def _let_go(future: asyncio.Future[Any]) -> None:
+    """Nobody waits for it any more, and nobody is told that its error was never looked at."""
+    if not future.cancel() and not future.cancelled():
+        future.exception()
+
+
 class Opening:
-    """An `AsyncPace` that is being opened: await it, or use it with `async with`."""
+    """An `AsyncPace` that is being opened: await it, or use it with `async with`.
+
+    Cancelling gives up the wait; what a thread opens all the same it closes at once.
+    """
 
     def __init__(self, path: str | PathLike[str], options: dict[str, Any]) -> None:
         self._path = path
         self._options = options
-        self._opened: AsyncPace | None = None
+        self._entered: AsyncPace | None = None
 
     async def _open(self) -> AsyncPace:
-        pace = await asyncio.to_thread(lambda: Pace.open(self._path, **self._options))
-        return AsyncPace(pace)
+        handing = threading.Lock()
+        opened: list[Pace] = []
+        given_up = False
+
+        def open_here() -> None:
+            pace = Pace.open(self._path, **self._options)
+            with handing:
+                opened.append(pace)
+                unwanted = given_up
+            if unwanted:
+                pace.close()
+
+        try:
+            await asyncio.to_thread(open_here)
+        except BaseException:
+            with handing:
+                given_up = True
+            for pace in opened:  # between its end and ours
+                on_a_thread(pace.close)
+            raise
+        return AsyncPace(opened[0])
 
     def __await__(self) -> Generator[Any, None, AsyncPace]:
         return self._open().__await__()
 
     async def __aenter__(self) -> AsyncPace:
-        self._opened = await self._open()
-        return self._opened
+        self._entered = await self._open()
+        return self._entered
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._opened is not None
-        await self._opened.close()
+        assert self._entered is not None
+        await self._entered.close()

@@ -400,8 +400,8 @@ class Core:
                 self._contexts.popitem(last=False)
         return context
 
-    def context_soon(self, view: m.ThreadView, known: m.FactsView | None, wish: Wish) -> Answer:
-        """As `context`, made by another thread: for a view that `is_large`."""
+    def context_soon(self, view: m.ThreadView, known: m.FactsView | None, wish: Wish) -> Promise:
+        """As `context`, made by another thread: for a view that `is_large`. Fail it to give it up."""
 
         def make() -> Answer:
             answer = Promise()

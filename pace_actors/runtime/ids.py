@@ -47,7 +47,7 @@ class AscendingIds:
     def __init__(self, now_us: Callable[[], int], random_bits: Callable[[int], int] = _pool) -> None:
         self._now_us = now_us
         self._random_bits = random_bits
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may come in the middle, on the same thread
         self._last = 0
         _makers.add(self)
 
@@ -55,7 +55,8 @@ class AscendingIds:
         """The next id."""
         with self._lock:
             stamp = (self._now_us() // 1000) << _COUNTER_BITS
-            self._last = stamp = max(stamp, self._last + 1)
+            last = self._last  # from here to the store nothing is called, so no signal handler comes in between
+            self._last = stamp = stamp if stamp > last else last + 1  # `max` would be a call
         milliseconds, counter = stamp >> _COUNTER_BITS, stamp & ((1 << _COUNTER_BITS) - 1)
         return _ID.pack(
             (milliseconds & ((1 << 48) - 1)) << 16 | 0x7 << _COUNTER_BITS | counter, 0b10 << 62 | self._random_bits(62)
@@ -63,7 +64,7 @@ class AscendingIds:
 
     def unlock(self) -> None:
         """In a forked child: the thread that held the lock is not there."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
 
 def _after_fork() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Hashable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from pace_actors.errors import MailboxFull, PaceClosed
 from pace_actors.runtime.mailbox import INBOX_MAX
@@ -23,7 +24,7 @@ class Lane:
     def __init__(self, name: str) -> None:
         self._name = name
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler that closes may come in the middle, on the same thread
         self._waiting: dict[Hashable, int] = {}
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -32,21 +33,23 @@ class Lane:
         """Whether a job of a key has not asked yet."""
         return key in self._waiting
 
-    def ask(self, key: Hashable, job: Callable[[], Answer]) -> Answer:
-        """Have a job ask, behind all jobs before it. Fails with `MailboxFull` when 1,024 jobs of its key wait."""
+    def ask(self, key: Hashable, job: Callable[[], Answer]) -> Promise:
+        """Have a job ask, behind all jobs before it. Fails with `MailboxFull` when 1,024 jobs of its key wait.
+
+        Who fails the promise himself gives the job up: if it has not begun, it is not done.
+        """
         promise = Promise()
         with self._lock:
             waiting = self._waiting.get(key, 0)
             if self._closed:
-                promise.fail(PaceClosed("this Pace is closed; open the directory again"))
+                promise.fail(_closed())
             elif waiting >= INBOX_MAX:
                 promise.fail(MailboxFull("too many messages wait; nothing was written", actor=self._name))
             else:
+                self._begin()
                 self._waiting[key] = waiting + 1
                 self._queue.put((key, job, promise))
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                    self._thread.start()
+                self._refuse_if_closed()
         return promise
 
     def close(self, timeout_s: float) -> bool:
@@ -60,17 +63,44 @@ class Lane:
         thread.join(max(0.0, timeout_s))
         return not thread.is_alive()
 
+    def _begin(self) -> None:
+        """Start the thread before anything is queued: if the system starts none, nothing was asked."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            thread.start()
+            self._thread = thread
+
+    def _refuse_if_closed(self) -> None:
+        """If a signal handler has closed in the middle of an `ask`, nobody comes for what lies behind the end."""
+        if not self._closed:
+            return
+        with contextlib.suppress(Empty):
+            while True:
+                queued = self._queue.get_nowait()
+                if queued is not None:
+                    queued[2].fail(_closed())
+        self._queue.put(None)
+
     def _run(self) -> None:
         while (queued := self._queue.get()) is not None:
             key, job, promise = queued
-            try:
-                answer = job()
-            except BaseException as error:  # noqa: BLE001 - it is the asker's
-                promise.fail(error)
-            else:
-                answer.then(promise.settle)
+            if not promise.is_kept:
+                _ask(job, promise)
             with self._lock:
                 if self._waiting[key] == 1:
                     del self._waiting[key]
                 else:
                     self._waiting[key] -= 1
+
+
+def _ask(job: Callable[[], Answer], promise: Promise) -> None:
+    try:
+        answer = job()
+    except BaseException as error:  # noqa: BLE001 - it is the asker's
+        promise.fail(error)
+    else:
+        answer.then(promise.settle)
+
+
+def _closed() -> PaceClosed:
+    return PaceClosed("this Pace is closed; open the directory again")

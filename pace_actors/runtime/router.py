@@ -38,15 +38,12 @@ class Router(Generic[K]):
 
     def ask(self, key: K, message: Message) -> Answer:
         """Ask the actor of a key; wakes it."""
-        if not self._lock.acquire(blocking=False):
+        if self._lock.locked():
             answer = self._ask_awake(key, message)
             if answer is not None:
                 return answer
-            self._lock.acquire()
-        try:
+        with self._lock:  # not `acquire`: what a signal handler raises behind that would leave it locked
             return self._address(key, message.bound).ask(message)
-        finally:
-            self._lock.release()
 
     def is_awake(self, key: K) -> bool:
         """Whether the actor of a key is awake now."""

@@ -200,17 +200,6 @@ def test_between_the_answers_of_a_large_batch_others_have_their_turn() -> None:
     assert max(after - before for before, after in pairwise([0, *seen])) <= HANDED_AT_ONCE
 
 
-def test_answers_for_a_closed_loop_are_dropped() -> None:
-    loop = asyncio.new_event_loop()
-    wakeups = Wakeups(loop)
-    promise = Promise()
-    future = wakeups.future_of(promise)
-    loop.close()
-    promise.give(1)
-    assert not future.done()
-    assert wakeups.rung == 1
-
-
 def test_what_was_recorded_and_not_looked_up_yet_is_written_by_a_close(tmp_path: Path) -> None:
     """Method: a close right behind calls on conversations that nobody knows yet."""
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import FrameType
 
 import pytest
 
@@ -46,6 +47,35 @@ def test_threads_that_make_ids_at_once_get_different_ones_each_in_ascending_orde
     assert len({one for own in made for one in own}) == 8000
 
 
+def test_an_id_that_is_made_in_the_middle_of_another_one_waits_for_nobody_and_is_another_one() -> None:
+    """Method: a signal handler may come where a call begins or has returned: there a profiler makes one.
+
+    On a thread of its own, so that a deadlock shows.
+    """
+    made: list[bytes] = []
+
+    def interrupt(frame: FrameType, event: str, _: object) -> None:
+        if event in {"call", "c_return"} and frame.f_code in {AscendingIds.__call__.__code__, clock.__code__}:
+            made.append(ids())
+
+    def make() -> None:
+        sys.setprofile(interrupt)
+        made.append(ids())
+        sys.setprofile(None)
+        made.append(ids())
+
+    def clock() -> int:
+        return 5_000_000
+
+    ids = AscendingIds(clock)
+    making = threading.Thread(target=make, daemon=True)
+    making.start()
+    making.join(SOON_S)
+    assert len(made) > 3
+    assert len({one[:8] for one in made}) == len(made)
+    assert made[-1] == max(made)
+
+
 def test_the_system_is_asked_for_randomness_once_in_many_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     real = os.urandom
@@ -64,17 +94,26 @@ def test_the_system_is_asked_for_randomness_once_in_many_ids(monkeypatch: pytest
 
 
 FORKS = """
-import os, signal, sys
+import os, signal, sys, threading
 from pace_actors.runtime.ids import AscendingIds
 ids = AscendingIds(lambda: 5_000_000)
 ids()
-with ids._lock:  # as if another thread were making one
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(10)
-        os.write(write, b"".join(ids() for _ in range(100)))
-        os._exit(0)
+held, go_on = threading.Event(), threading.Event()
+def make():
+    with ids._lock:  # another thread is making one
+        held.set()
+        go_on.wait(10)
+making = threading.Thread(target=make)
+making.start()
+held.wait(10)
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    os.write(write, b"".join(ids() for _ in range(100)))
+    os._exit(0)
+go_on.set()
+making.join()
 ours = {ids()[8:] for _ in range(100)}
 os.waitpid(child, 0)
 theirs = os.read(read, 65536)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,16 @@ def given(value: Any) -> Promise:
     promise = Promise()
     promise.give(value)
     return promise
+
+
+def noting(done: list[Any], value: Any) -> Callable[[], Answer]:
+    """A job that notes that it was done."""
+
+    def job() -> Answer:
+        done.append(value)
+        return given(value)
+
+    return job
 
 
 class Held:
@@ -110,3 +121,55 @@ def test_a_lane_that_nobody_used_has_no_thread_and_closes_at_once() -> None:
     lane = Lane("lane")
     assert lane.close(0)
     assert threading.active_count() == before
+
+
+def test_a_job_whose_promise_was_failed_before_it_began_is_not_done() -> None:
+    held, done = Held(), list[Any]()
+    given_up = held.lane.ask("a", noting(done, "given up"))
+    kept = held.lane.ask("a", noting(done, "kept"))
+    given_up.fail(TimeoutError())
+    held.go_on.set()
+    kept.wait(SOON_S)
+    assert done == ["kept"]
+    assert held.lane.close(SOON_S)
+    assert not held.lane.has("a")
+
+
+def test_a_close_in_the_middle_of_an_ask_on_the_same_thread_leaves_no_job_without_an_end() -> None:
+    """Method: a signal handler that closes, just before the job is put behind the others; one of them is running."""
+    held = Held()
+    lane, real = held.lane, held.lane._queue
+
+    class Interrupted:
+        def put(self, queued: Any) -> None:
+            lane._queue = real
+            lane.close(0)
+            real.put(queued)
+
+    answers: list[Answer] = []
+    lane._queue = Interrupted()  # type: ignore[assignment]
+    asking = threading.Thread(target=lambda: answers.append(lane.ask("a", lambda: given("asked"))), daemon=True)
+    asking.start()
+    asking.join(SOON_S)
+    with pytest.raises(PaceClosed):
+        answers[0].wait(SOON_S)
+    held.go_on.set()
+    assert lane.close(SOON_S)
+
+
+def test_where_no_thread_can_be_started_nothing_is_asked_and_the_next_job_tries_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane, done = Lane("lane"), list[Any]()
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError):
+            lane.ask("a", noting(done, "first"))
+    assert not lane.has("a")
+    lane.ask("a", noting(done, "second")).wait(SOON_S)
+    assert done == ["second"]
+    assert lane.close(SOON_S)
