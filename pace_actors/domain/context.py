@@ -26,6 +26,8 @@ CLOSE_TAG = "</conversation_so_far>"
 NOT_YET_SUMMARISED = "Not yet summarised:"
 LOCAL_CONTEXT = "LOCAL CONTEXT"
 USER_REQUEST = "USER REQUEST"
+BEFORE_REQUEST = f"\n\n{USER_REQUEST}\n"
+"""Between what is known and the current text."""
 LOCAL_CHARS_MAX = 900
 """Of what is known and found again; it counts in the budget as well."""
 REF_FACTS_MAX = 32
@@ -112,7 +114,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             messages.append({"role": "user", "content": pair.user})
             messages.append({"role": "assistant", "content": pair.assistant})
         if self.user_text is not None:
-            text = f"{self.local}\n\n{USER_REQUEST}\n{self.user_text}" if self.local else self.user_text
+            text = f"{self.local}{BEFORE_REQUEST}{self.user_text}" if self.local else self.user_text
             messages.append({"role": "user", "content": text})
         return messages
 
@@ -159,7 +161,7 @@ def assemble(
         window=window,
         left_out=plan.left_out,
         not_durable=tuple(turn for turn in (*plan.pending, *window) if turns[turn] > durable),
-        chars=used + len(local),
+        chars=used + (len(local) + len(BEFORE_REQUEST) if local else 0),
     )
     return Context(
         system=system, window=plan.window, summary=plan.summary, local=local, user_text=user_text, receipt=receipt
@@ -210,7 +212,7 @@ def _local(facts: Sequence[Fact], user_text: str, room: int, today: str) -> tupl
     """What is known, one line a fact; a line that does not fit is left out and the next is tried (T21)."""
     lines = [f"{LOCAL_CONTEXT} (today is {today})"]
     shown: list[int] = []
-    room = min(room - len(USER_REQUEST) - 3, LOCAL_CHARS_MAX) - len(lines[0])
+    room = min(room - len(BEFORE_REQUEST), LOCAL_CHARS_MAX) - len(lines[0])
     for fact in ranked_for(facts, user_text):
         kind = "preference" if PREFERENCE in fact.topics else "fact"
         line = f"{len(lines)}. {kind}: {escape_block(one_line(str(fact)))}"

@@ -216,8 +216,12 @@ def check_shown(context: Context, live: range) -> None:
 def check_block(context: Context, budget: int) -> None:
     """Within the budget, and no text inside opens or closes the block, plays a heading, or hides."""
     messages = context.messages()
-    assert messages[-1] == {"role": "user", "content": QUESTION}
-    assert sum(len(message["content"]) for message in messages[:-1]) == context.receipt.chars <= budget
+    before = f"{context.local}\n\nUSER REQUEST\n" if context.local else ""
+    assert messages[-1] == {"role": "user", "content": before + QUESTION}
+    ours = sum(len(message["content"]) for message in messages[:-1]) + len(before)
+    assert ours == context.receipt.chars <= budget
+    assert len(_OUR_HEADING.findall(context.local)) == bool(context.local)
+    assert not _INVISIBLE.search(context.local)
     system = context.system
     if system:
         assert system.startswith(OPEN_TAG + "\n")

@@ -73,7 +73,7 @@ def test_a_crash_at_every_step_leaves_turns_pending_and_folded_once(seeds: list[
 RECORDS = """
 import sys
 from pace_actors import Pace
-pace = Pace.open(sys.argv[1], model=sys.argv[2], window=1, resume="always")
+pace = Pace.open(sys.argv[1], model=sys.argv[2], window=1, resume="always", extract_facts=False)
 numbers = {}
 sys.stdout.write("ready\\n"); sys.stdout.flush()
 for word in sys.stdin:
@@ -120,7 +120,7 @@ def test_killed_at_random_moments_it_goes_on_where_it_was(tmp_path: Path, rounds
                     next_turn[name] += 1
                 program.kill()
         requested = 0
-        with Pace.open(tmp_path / "m", model=server.url, window=1, resume="always") as pace:
+        with Pace.open(tmp_path / "m", model=server.url, window=1, resume="always", extract_facts=False) as pace:
             for name in next_turn:
                 without_hole(pace, name)
             assert pace.wait_idle(SOON_S)
@@ -140,7 +140,7 @@ def test_killed_at_random_moments_it_goes_on_where_it_was(tmp_path: Path, rounds
 PENDING = """
 import sys
 from pace_actors import Pace
-pace = Pace.open(sys.argv[1], model=sys.argv[2], window=1)
+pace = Pace.open(sys.argv[1], model=sys.argv[2], window=1, extract_facts=False)
 for number in range(int(sys.argv[3])):
     pace.thread(f"room {number}").record(f"one {number}", turn_id="1")
     pace.thread(f"room {number}").record(f"two {number}", turn_id="2")
@@ -182,7 +182,7 @@ def test_folds_that_were_pending_at_the_end_resume_at_the_next_open(tmp_path: Pa
                 assert asked.wait(SOON_S)
                 program.kill()
         else:
-            pace = Pace.open(tmp_path / "m", model=server.url, window=1)
+            pace = Pace.open(tmp_path / "m", model=server.url, window=1, extract_facts=False)
             for number in range(jobs):
                 pace.thread(f"room {number}").record(f"one {number}", turn_id="1")
                 pace.thread(f"room {number}").record(f"two {number}", turn_id="2")
@@ -192,7 +192,7 @@ def test_folds_that_were_pending_at_the_end_resume_at_the_next_open(tmp_path: Pa
     gate = threading.Event()
     with (
         ModelServer(lambda *_: behind(gate)) as server,
-        Pace.open(tmp_path / "m", model=server.url, window=1) as pace,
+        Pace.open(tmp_path / "m", model=server.url, window=1, extract_facts=False) as pace,
     ):
         for number in range(jobs):
             receipt = pace.thread(f"room {number}").context().receipt
