@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from pace_actors.domain.context import LOCAL_CHARS_MAX, LOCAL_CONTEXT, REF_FACTS_MAX, USER_REQUEST, Context, assemble
+from pace_actors.domain.context import (
+    BEFORE_REQUEST,
+    LOCAL_CHARS_MAX,
+    LOCAL_CONTEXT,
+    REF_FACTS_MAX,
+    USER_REQUEST,
+    Context,
+    assemble,
+)
 from pace_actors.domain.facts import evolve
 from pace_actors.domain.facts_state import FactsState
 from pace_actors.domain.known import Fact, facts_of, ranked_for
@@ -106,7 +114,8 @@ def test_facts_are_within_the_budget_and_behind_everything_else(budget: int, wor
     )
     assert with_facts.receipt.chars <= budget
     added = with_facts.receipt.chars - without.receipt.chars
-    assert added == len(with_facts.local) <= LOCAL_CHARS_MAX
+    assert len(with_facts.local) <= LOCAL_CHARS_MAX
+    assert added == (len(with_facts.local) + len(BEFORE_REQUEST) if with_facts.local else 0)
     assert len(with_facts.receipt.facts) == (len(lines_of(with_facts)) if with_facts.local else 0)
     if budget == 8000 and words < 5000:
         assert len(with_facts.receipt.facts) > 10
