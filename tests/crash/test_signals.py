@@ -23,21 +23,25 @@ import signal, sys
 from pace_actors import Pace
 
 def stop(number, frame):
-    raise SystemExit(7)
+    global stopping
+    stopping = True
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(7)
 
 signal.signal(signal.SIGTERM, stop)
-number = 0
+signal.signal(signal.SIGINT, stop)
+stopping, number = False, 0
 try:
     with Pace.open(sys.argv[1], mode="relaxed") as pace:
         thread = pace.thread("kitchen")
-        while True:
+        while not stopping:  # what is raised in the middle of a __del__ is dropped
             number += 1
             thread.record_nowait(f"turn {number}", turn_id=f"nowait {number}")
             thread.record(f"turn {number}", turn_id=str(number))
             thread.context("and?")
             print(number, flush=True)
 except KeyboardInterrupt:
-    raise SystemExit(7)
+    pass
+raise SystemExit(7)
 """
 
 
