@@ -17,11 +17,18 @@ from pace_actors.recall.port import Hit
 Vector = Sequence[float]
 
 FLOOR = 0.2
-"""A hit is at least this part of what was asked for."""
+"""A hit is at least this part of what was asked for in few words."""
+FLOOR_TERMS = 8
+"""In more words than these, so many times less: a long message is answered in many places."""
 NEAR_TIE = 0.03
 """Scores that differ by no more of the higher one are equal: the newer comes first."""
 COSINE_FLOOR = 0.3
 """Candidates of the embedding alone must be this close."""
+
+
+def floor(terms: int) -> float:
+    """The least part of a question of so many terms that a hit is."""
+    return FLOOR * min(1.0, FLOOR_TERMS / max(terms, 1))
 
 
 def newer_first(hits: Iterable[Hit]) -> list[Hit]:

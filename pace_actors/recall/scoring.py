@@ -25,6 +25,8 @@ B = 0.75
 TERMS_MAX = 64
 LOOKED_UP_MAX = 4_096
 """Different terms of one query whose frequency is looked up, before the rarest are taken."""
+UNKNOWN = 0.75
+"""A word that no entry holds counts for so much of a question: it may be another form of one that is there."""
 PRIOR = 100
 """So many entries without any of the words are imagined when parts of a question are weighed."""
 SINGLES_MAX = 32
@@ -106,6 +108,8 @@ class Plan(NamedTuple):
     pairs: dict[str, float]
     total: float
     """Weight of all that was asked, what no entry holds included: a hit's score is measured against it."""
+    terms: int
+    """How many terms that is."""
     shares: dict[str, float]
     """What part of the question each term is. Rarity counts less where there are few entries to judge it by."""
     notes: tuple[str, ...]
@@ -134,7 +138,7 @@ def plan(text: str, statistics: Sequence[Statistics]) -> Plan:
         holding = sum(one.holding(term, pair=pair) for one in statistics)
         if holding:
             found.append((holding, term, pair))
-        else:
+        elif not pair and not analysis.runs(term):  # most pairs of a question go across words, and are of no text
             unknown += 1
     for character in singles:
         known: dict[str, int] = {}
@@ -144,9 +148,9 @@ def plan(text: str, statistics: Sequence[Statistics]) -> Plan:
         best = sorted(known.items(), key=lambda item: (-item[1], item[0]))[:SINGLES_MAX]
         found += [(holding, term, True) for term, holding in best]
     total = sum(inverse_frequency(entries, holding) for holding, _, _ in found)
-    total += unknown * inverse_frequency(entries, 0)
+    total += UNKNOWN * unknown * inverse_frequency(entries, 0)
     rarities = {term: inverse_frequency(entries + PRIOR, holding + 1) for holding, term, _ in found}
-    whole = sum(rarities.values()) + unknown * inverse_frequency(entries + PRIOR, 1)
+    whole = sum(rarities.values()) + UNKNOWN * unknown * inverse_frequency(entries + PRIOR, 1)
     if len(found) > TERMS_MAX or len(asked) > LOOKED_UP_MAX:
         found = sorted(found)[:TERMS_MAX]
         notes.append(f"{len(found)} rarest of {len(asked):,} terms used")
@@ -155,6 +159,7 @@ def plan(text: str, statistics: Sequence[Statistics]) -> Plan:
         words={term: weight for term, pair, weight in weighted if not pair},
         pairs={term: weight for term, pair, weight in weighted if pair},
         total=total,
+        terms=len(rarities) + unknown,
         shares={term: rarity / whole for term, rarity in rarities.items()},
         notes=tuple(notes),
     )

@@ -15,7 +15,7 @@ from pace_actors.recall.port import LIMIT_MAX, Allowed, Answer, Entry, Group, Hi
 from pace_actors.recall.scoring import Plan, Statistics, groups_of, plan
 from pace_actors.recall.snippet import Match, matches, snippet
 
-CANDIDATES = 50
+CANDIDATES = 100
 """Of each group, to begin with."""
 CANDIDATES_MAX = 5_000
 PER_SOURCE = 8
@@ -208,10 +208,11 @@ def _sources(query: Query, shelves: Sequence[Shelf]) -> set[str]:
 
 def _reaches_floor(score: float, entries: Sequence[Entry], asked: Plan) -> bool:
     """Whether it holds enough of what was asked: by its score, or, where length speaks against it, by its terms."""
-    if score >= ranking.FLOOR * asked.total or len(asked.shares) == 1 == round(sum(asked.shares.values()), 6):
+    floor = ranking.floor(asked.terms)
+    if score >= floor * asked.total or len(asked.shares) == 1 == round(sum(asked.shares.values()), 6):
         return True
     held = {match.term for entry in entries for match in _everywhere(entry, asked)}
-    return sum(asked.shares[term] for term in held) >= ranking.FLOOR
+    return sum(asked.shares[term] for term in held) >= floor
 
 
 def _everywhere(entry: Entry, asked: Plan) -> list[Match]:

@@ -90,6 +90,9 @@ class Shard:
     """What a group's index held at one moment. Any number of threads may ask it."""
 
     def __init__(self, group: Group, index: Index) -> None:
+        import tantivy  # noqa: PLC0415
+
+        self._engine = tantivy
         self.group = group
         self._schema = index.schema
         self._searcher: Searcher = index.searcher()
@@ -152,16 +155,12 @@ class Shard:
 
     def best(self, plan: Plan, wanted: Wanted, limit: int, masked: list[str]) -> list[Candidate]:
         """Documents that hold a term, best first, without the masked ones."""
-        from tantivy import Occur, Query  # noqa: PLC0415
-
-        terms = [(Occur.Should, query) for field in FIELDS for query in self._boosted(field, plan)]
-        return self._found(Query.boolean_query(terms), wanted, limit, masked) if terms else []
+        terms = [(self._engine.Occur.Should, query) for field in FIELDS for query in self._boosted(field, plan)]
+        return self._found(self._engine.Query.boolean_query(terms), wanted, limit, masked) if terms else []
 
     def newest(self, wanted: Wanted, limit: int, masked: list[str]) -> list[Candidate]:
         """Documents, latest first."""
-        from tantivy import Query  # noqa: PLC0415
-
-        return self._found(Query.all_query(), wanted, limit, masked, order_by="created_at")
+        return self._found(self._engine.Query.all_query(), wanted, limit, masked, order_by="created_at")
 
     def load(self, ref: Any) -> Entry:
         """The entry of a candidate."""
@@ -169,21 +168,17 @@ class Shard:
         return _decode(stored)
 
     def _boosted(self, field: Field, plan: Plan) -> list[Query]:
-        from tantivy import Query  # noqa: PLC0415
-
         weight = WEIGHTS[field] * GROUP_WEIGHTS[self.group]
         found = []
         for term, inverse in plan.terms_of(field).items():
             holding = self.frequency(field, term)
             if holding:
                 boost = weight * inverse / inverse_frequency(self.documents, holding)
-                found.append(Query.boost_query(self._term(field, term, "freq"), boost))
+                found.append(self._engine.Query.boost_query(self._term(field, term, "freq"), boost))
         return found
 
     def _term(self, field: str, term: str, option: str = "freq") -> Query:
-        from tantivy import Query  # noqa: PLC0415
-
-        return Query.term_query(self._schema, field, term, index_option=option)
+        return self._engine.Query.term_query(self._schema, field, term, index_option=option)
 
     def _found(
         self, query: Query, wanted: Wanted, limit: int, masked: list[str], order_by: str | None = None
@@ -192,9 +187,7 @@ class Shard:
         if filters is None or not limit:
             return []
         if filters:
-            from tantivy import Occur, Query  # noqa: PLC0415
-
-            query = Query.boolean_query([(Occur.Must, query), *filters])
+            query = self._engine.Query.boolean_query([(self._engine.Occur.Must, query), *filters])
         hits = self._searcher.search(query, limit, count=False, order_by_field=order_by).hits
         addresses = [address for _, address in hits]
         wholes: list[Any] = self._searcher.fast_field_values("whole", addresses) if hits else []
@@ -203,25 +196,35 @@ class Shard:
 
     def _filters(self, wanted: Wanted, masked: list[str]) -> list[tuple[Any, Query]] | None:
         """Clauses that leave only what is wanted, weighing nothing; None where nothing can be."""
-        from tantivy import FieldType, Occur, Query  # noqa: PLC0415
-
         clauses = []
         owned = self.frequency("owner", wanted.owner)
         if not owned:
             return None
         if owned < self.documents:
-            clauses.append((Occur.Must, Query.const_score_query(self._term("owner", wanted.owner, "basic"), 0.0)))
+            clauses.append(
+                (
+                    self._engine.Occur.Must,
+                    self._engine.Query.const_score_query(self._term("owner", wanted.owner, "basic"), 0.0),
+                )
+            )
         for field, values in (("kind", wanted.kinds), ("source", wanted.sources)):
             if values is not None and sum(self.frequency(field, value) for value in values) < self.documents:
-                some = [(Occur.Should, self._term(field, value, "basic")) for value in sorted(values)]
-                clauses.append((Occur.Must, Query.const_score_query(Query.boolean_query(some), 0.0)))
+                some = [(self._engine.Occur.Should, self._term(field, value, "basic")) for value in sorted(values)]
+                clauses.append(
+                    (
+                        self._engine.Occur.Must,
+                        self._engine.Query.const_score_query(self._engine.Query.boolean_query(some), 0.0),
+                    )
+                )
         if wanted.within is not None:
             since, until, *_ = wanted.within
-            dated = Query.range_query(self._schema, "created_at", FieldType.Integer, since, until, include_upper=False)
-            clauses.append((Occur.Must, Query.const_score_query(dated, 0.0)))
+            dated = self._engine.Query.range_query(
+                self._schema, "created_at", self._engine.FieldType.Integer, since, until, include_upper=False
+            )
+            clauses.append((self._engine.Occur.Must, self._engine.Query.const_score_query(dated, 0.0)))
         there = [id_ for id_ in masked if self.has(id_)]
         if there:
-            clauses.append((Occur.MustNot, Query.term_set_query(self._schema, "id", there)))
+            clauses.append((self._engine.Occur.MustNot, self._engine.Query.term_set_query(self._schema, "id", there)))
         return clauses
 
 
