@@ -199,6 +199,13 @@ class MemoryIndex:
             self._position = max(self._position, position)
             return self._position
 
+    def discard(self) -> None:
+        """Start over at position 0."""
+        with self._opened():
+            self._postings = Postings()
+            self._pending.clear()
+            self._position = 0
+
     def search(self, query: Query, is_allowed: Allowed = everything) -> Answer:
         """The best entries for a query, best first."""
         with self._opened():

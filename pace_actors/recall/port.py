@@ -227,6 +227,14 @@ class SearchIndex(Protocol):
         """
         ...
 
+    def discard(self) -> None:
+        """Start over, empty, at position 0, and leave nothing of what was stored on any disk.
+
+        For texts that were erased: what is only deleted stays in the files until they happen to be merged. Raises
+        `IndexUnusable`.
+        """
+        ...
+
     def search(self, query: Query, is_allowed: Allowed = everything) -> Answer:
         """The best entries for a query, best first. Raises `IndexUnusable`, `IndexClosed`; never for what was asked."""
         ...

@@ -256,6 +256,21 @@ class TantivyIndex:
                 if id_ not in stored and id_ not in newer and id_ in batch.deleted:
                     self._pending.delete(id_)
 
+    def discard(self) -> None:
+        """Start over at position 0, and remove the files of before: deleted texts lie in them until they are merged."""
+        with self._committing:
+            with self._lock:
+                self._check_open()
+                self._writers.clear()
+                self._pending = _Pending(_Committed({}, []))
+                generation = generations.fresh(self._root)
+                with engine("open"):
+                    shards = {group: Shard(group, index) for group, index in generation.groups.items()}
+                self._generation, self._shards, self._position = generation, shards, 0
+                self._started_over = self.trouble = ""
+                self._pending.postings.measure_by(_Committed(shards, []))
+            generations.remove_others(self._root, generation.directory)
+
     # --- asking -------------------------------------------------------------------------------------------------------
 
     def search(self, query: Query, is_allowed: Allowed = everything) -> Answer:

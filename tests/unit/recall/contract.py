@@ -163,6 +163,17 @@ class Contract:
             hits = index.search(Query(text="how many kilograms does the user weigh?")).hits
             assert [hit.entry.text for hit in hits if hit.entry.id == "fact"] == [f"user weighs {value} kilograms"]
 
+    def test_what_is_discarded_is_gone_and_the_index_wants_everything_again(
+        self, filled: Callable[..., SearchIndex]
+    ) -> None:
+        index = filled([entry("1", "tulips"), *turn(1, "tulips", "roses")])
+        index.discard()
+        assert (len(index), index.position, index.start(), index.pending) == (0, 0, 0, 0)
+        assert ask(index, "tulips") == []
+        index.add([entry("2", "tulips")])
+        assert index.commit(3) == 3
+        assert ask(index, "tulips") == ["2"]
+
     def test_a_closed_index_says_so(self, open_index: OpenIndex) -> None:
         index = open_index()
         index.close()

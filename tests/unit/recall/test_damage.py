@@ -222,6 +222,23 @@ def test_what_comes_while_a_commit_is_under_way_is_newer_whether_it_succeeds_or_
     index.close()
 
 
+@pytest.mark.usefixtures("stored")
+def test_what_is_discarded_is_in_no_file(root: Path) -> None:
+    index = TantivyIndex(root)
+    index.add([entry("canary", "Zq7xKv3jWp"), entry("other", "of the same segment")])
+    index.commit(6)
+    index.delete(["canary"])
+    index.commit(7)
+    assert _holds(root, b"Zq7xKv3jWp"), "deleted, and still there"
+    index.discard()
+    assert not _holds(root, b"Zq7xKv3jWp")
+    index.close()
+
+
+def _holds(root: Path, text: bytes) -> bool:
+    return any(text in path.read_bytes() for path in root.rglob("*") if path.is_file())
+
+
 @pytest.mark.skipif("not __import__('sys').platform.startswith('linux')", reason=LINUX_ONLY)
 @pytest.mark.usefixtures("stored")
 def test_a_full_disk_is_told_and_waited_out(root: Path) -> None:
