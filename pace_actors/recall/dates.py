@@ -65,7 +65,7 @@ def find_range(text: str, now: Microseconds, zone: str = "UTC") -> DateRange | N
         return None
     try:
         today = (_EPOCH + timedelta(microseconds=now)).astimezone(ZoneInfo(zone)).date()
-    except OverflowError:
+    except (OverflowError, OSError, ValueError, KeyError):  # the last three: no such zone
         return None
     for pattern, read in _RULES:
         found = pattern.search(text)

@@ -159,7 +159,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Allowed = Callable[[Entry], bool]
-"""Says whether an entry may be shown: fences, switches, whatever is newer than the index."""
+"""Says whether an entry may be shown: fences, switches, whatever is newer than the index. It never waits."""
 
 
 def everything(_: Entry) -> bool:

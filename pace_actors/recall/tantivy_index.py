@@ -99,6 +99,10 @@ class _Pending:
         return len(self.postings) + len(self.deleted)
 
 
+class _NotOurs(BaseException):
+    """Carries an exception of the caller's predicate past what judges those of the engine."""
+
+
 class TantivyIndex:
     """An index in a directory. Opening never fails: what is wrong is told by `trouble`, by answers, and by `commit`.
 
@@ -296,8 +300,18 @@ class TantivyIndex:
     ) -> Answer:
         shelves: list[Shelf] = [_Committed(shards, self._masked() if pending else [])]
         shelves += [one.postings for one in (self._writing, self._pending) if pending and one]
-        with engine("search"):
-            answer = search(query, shelves, is_allowed, position=position, pending=pending)
+
+        def asked(entry: Entry) -> bool:
+            try:
+                return is_allowed(entry)
+            except Exception as error:
+                raise _NotOurs from error
+
+        try:
+            with engine("search"):
+                answer = search(query, shelves, asked, position=position, pending=pending)
+        except _NotOurs as error:  # says nothing of the index
+            raise error.__cause__ or error from None
         return answer if not self.trouble else _noted(answer, self.trouble)
 
     def get(self, ids: Iterable[str], *, owner: str) -> dict[str, Entry]:

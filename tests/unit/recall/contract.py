@@ -333,6 +333,24 @@ class Contract:
         assert ids(today) in ([], ["late"])
         assert ids(index.search(Query(text="tulips"), lambda _: False)) == []
 
+    def test_a_predicate_that_fails_fails_the_search_and_not_the_index(
+        self, filled: Callable[..., SearchIndex]
+    ) -> None:
+        index = filled([entry("1", "tulips")])
+
+        def fails(_: Entry) -> bool:
+            raise ValueError("of the caller")
+
+        with pytest.raises(ValueError, match="of the caller"):
+            index.search(Query(text="tulips"), fails)
+        answer = index.search(Query(text="tulips"))
+        assert (ids(answer), answer.notes) == (["1"], ())
+
+    def test_a_zone_that_does_not_exist_names_no_days(self, filled: Callable[..., SearchIndex]) -> None:
+        index = filled([entry("1", "tulips")])
+        assert ask(index, "tulips yesterday", now=NOON, zone="No/Where") == ["1"]
+        assert ask(index, "tulips yesterday", now=NOON, zone="../../etc") == ["1"]
+
     # --- dates --------------------------------------------------------------------------------------------------------
 
     def test_a_question_for_a_day_only_lists_the_newest_of_each_source(
