@@ -13,7 +13,6 @@ from pace_actors.recall import analysis
 from pace_actors.recall.port import GROUPS, Allowed, Answer, Entry, Group, IndexClosed, Query, checked, everything
 from pace_actors.recall.scoring import (
     FIELDS,
-    GROUP_WEIGHTS,
     WEIGHTS,
     Field,
     Plan,
@@ -154,7 +153,7 @@ class Postings:
         self._analyse()
         scores: dict[str, float] = defaultdict(float)
         for field in FIELDS:
-            weight = WEIGHTS[field] * GROUP_WEIGHTS[group]
+            weight = WEIGHTS[field]
             average = statistics.average(group, field)
             postings = self._postings[group, field]
             for term, inverse in plan.terms_of(field).items():

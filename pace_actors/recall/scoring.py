@@ -35,7 +35,6 @@ TERM_BYTES_MAX = 65_530
 """Longer ones are not stored by tantivy."""
 
 WEIGHTS: dict[Field, float] = {"body": 1.0, "title": 1.0, "around": 0.25, "pairs": 1.0}
-GROUP_WEIGHTS: dict[Group, float] = {"user": 1.0, "assistant": 0.85, "fact": 1.0, "document": 1.0}
 
 _NORMS: tuple[int, ...] = (
     *range(40),

@@ -16,7 +16,6 @@ from pace_actors.recall import analysis
 from pace_actors.recall.port import Entry, Group
 from pace_actors.recall.scoring import (
     FIELDS,
-    GROUP_WEIGHTS,
     WEIGHTS,
     Field,
     Plan,
@@ -168,7 +167,7 @@ class Shard:
         return _decode(stored)
 
     def _boosted(self, field: Field, plan: Plan) -> list[Query]:
-        weight = WEIGHTS[field] * GROUP_WEIGHTS[self.group]
+        weight = WEIGHTS[field]
         found = []
         for term, inverse in plan.terms_of(field).items():
             holding = self.frequency(field, term)
