@@ -21,6 +21,7 @@ from pace_actors.domain.context import Context, assemble, nothing_known
 from pace_actors.domain.fold import thread_from
 from pace_actors.domain.known import Fact, facts_of
 from pace_actors.domain.moments import moment
+from pace_actors.domain.prepare import copied_actions
 from pace_actors.domain.state import EMPTY
 from pace_actors.engine import LOOK_S, Engine, Options
 from pace_actors.errors import (
@@ -52,8 +53,6 @@ SETTINGS_EVENTS_MAX = 64
 """A stream has a turn among its first events, or none."""
 UNDER_WAY_CHARS_MAX = 64 * 1024 * 1024
 """Of all turns that are not durable yet, whatever their number and their threads."""
-ACTION_CHARS = 1024
-"""What an action counts as; it is not measured before it is checked."""
 SMALL_CHARS = 256 * 1024
 CHARS_A_PENDING_TURN = 1024
 """A context of so many characters takes well under a millisecond; a pending turn takes as long as so many of them."""
@@ -236,15 +235,38 @@ class Core:
         """Ask a thread to record a turn. Fails with `MailboxFull` when 64 Mi characters are under way already."""
         return self._within_budget(turn, lambda: self.ask(key, turn))
 
+    def recorded(self, key: ThreadKey, turn: m.RecordTurn) -> m.Recorded:
+        """Record a turn and wait for the outcome. Raises `TimeoutError` when it did not come within the deadline."""
+        chars = self._take_room(turn)
+        answer: Answer | None = None
+        try:
+            answer = self.ask(key, turn)
+            recorded: m.Recorded = answer.wait(self.options.deadline_s)
+        except BaseException as error:
+            if answer is not None and isinstance(error, TimeoutError):
+                answer.then(lambda *_: self._under_way.give(chars))  # it is on its way all the same
+            else:
+                self._under_way.give(chars)
+            raise
+        self._under_way.give(chars)  # here, so that whoever has his outcome has his room back
+        return recorded
+
     def record_soon(self, key: ThreadKey, turn: m.RecordTurn) -> Answer:
         """As `record`, for a caller that must not wait for a disk."""
         return self._within_budget(turn, lambda: self.ask_soon(key, turn))
 
-    def _within_budget(self, turn: m.RecordTurn, ask: Callable[[], Answer]) -> Answer:
-        chars = _chars(turn.user) + _chars(turn.assistant) + ACTION_CHARS * len(turn.actions)
+    def _take_room(self, turn: m.RecordTurn) -> int:
+        chars = turn.chars
         if not self._under_way.take(chars):
+            raise MailboxFull("too much text is under way to the log; nothing was written", actor="pace")
+        return chars
+
+    def _within_budget(self, turn: m.RecordTurn, ask: Callable[[], Answer]) -> Answer:
+        try:
+            chars = self._take_room(turn)
+        except MailboxFull as error:
             refused = Promise()
-            refused.fail(MailboxFull("too much text is under way to the log; nothing was written", actor="pace"))
+            refused.fail(error)
             return refused
         try:
             answer = ask()
@@ -333,7 +355,7 @@ class Core:
         return m.RecordTurn(
             user=user,
             assistant=assistant,
-            actions=copied(actions),
+            actions=copied_actions(actions),
             channel=channel,
             at=self.moment_of("at", at),
             at_given=at is not None,
@@ -473,16 +495,3 @@ class Core:
             return []
         closing.join(timeout_s)
         return ["model (close)"] if closing.is_alive() else []
-
-
-def copied(actions: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
-    """Actions as they are now; what the caller changes later is not recorded. Raises `InvalidInput`."""
-    given: Sequence[Any] = actions
-    try:
-        return tuple(dict(action) if isinstance(action, Mapping) else action for action in given)
-    except Exception as error:  # noqa: BLE001 - a mapping of the user's
-        raise InvalidInput(f"actions cannot be read ({type(error).__name__})", what="actions") from None
-
-
-def _chars(text: object) -> int:
-    return len(text) if isinstance(text, str) else 0

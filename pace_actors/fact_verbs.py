@@ -207,15 +207,15 @@ class FactVerbs(ABC):
             bound=bound_here(),
         )
         gone: m.Forgotten = core.outcome(core.ask_facts(UserKey.of(user), message))
-        everywhere = not gone.sources or self._wait_for_withdrawal(UserKey.of(user), gone.position)
+        everywhere = not gone.sources or self._wait_for_withdrawal(UserKey.of(user), gone.first, gone.position)
         facts = tuple(fact for fact in found if fact.id in gone.facts)
         return Forgotten(facts=facts, turns=self._turns(gone.sources), done=True, everywhere=everywhere)
 
-    def _wait_for_withdrawal(self, key: UserKey, position: int) -> bool:
+    def _wait_for_withdrawal(self, key: UserKey, first: int, position: int) -> bool:
         """Whether all threads concerned have withdrawn their turns within the deadline. What is parked has not."""
         withdrawer = self.core.engine.withdrawer
         try:
-            self.core.within(withdrawer.ask(m.WaitIdle(position=position)))
+            self.core.within(withdrawer.ask(m.WaitIdle(position=position, since=first)))
             view: m.FollowerView = self.core.within(withdrawer.ask(m.ViewFollower()))
         except (DeadlineExceeded, ActorUnavailable):
             return False

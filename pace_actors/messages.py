@@ -25,6 +25,7 @@ from pace_actors.values import (
     UserKey,
 )
 
+ACTION_CHARS = 1024
 Bound = tuple[tuple[str, str | int | float | None], ...]
 """Names and values that a caller has bound for its log lines."""
 
@@ -64,6 +65,12 @@ class RecordTurn(Message, frozen=True, kw_only=True):
     correlation: str = ""
     failures: int | None = None
     """How many failures of appends there had been when its caller sent it; None: it may be stored behind any."""
+
+    @property
+    def chars(self) -> int:
+        """About how many characters it holds. An action counts as 1,024: it is not measured before it is checked."""
+        texts: tuple[object, ...] = (self.user, self.assistant)
+        return sum(len(text) for text in texts if isinstance(text, str)) + ACTION_CHARS * len(self.actions)
 
 
 class ViewThread(Message, frozen=True, kw_only=True):
@@ -255,6 +262,14 @@ class WorkRanOut(Message, frozen=True, kw_only=True):
     position: int
 
 
+class WorkAgain(Message, frozen=True, kw_only=True):
+    """The work at a position has rested."""
+
+    control: ClassVar[bool] = True
+
+    position: int
+
+
 class Delivered(Message, frozen=True, kw_only=True):
     """What the work at a position had to tell others has been answered, or not by all."""
 
@@ -287,9 +302,13 @@ class ReleaseParked(Message, frozen=True, kw_only=True):
 
 
 class WaitIdle(Message, frozen=True, kw_only=True):
-    """Answered with the position read, when all work up to `position` is finished."""
+    """Answered with the position read, when it has come to `position` and nothing is left but what rests.
+
+    With `since` when what lies from there to `position` is finished, whatever else is not.
+    """
 
     position: int
+    since: int | None = None
 
 
 class ViewFollower(Message, frozen=True, kw_only=True):
@@ -386,8 +405,10 @@ class Forgotten(Outcome, frozen=True, kw_only=True):
 
     facts: tuple[int, ...]
     sources: tuple[int, ...]
+    first: int = 0
+    """Position of the first event; 0 when nothing was written."""
     position: int = 0
-    """Of the last event; 0 when nothing was written."""
+    """Of the last one."""
 
 
 class NoteKept(Outcome, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from pace_actors.actors.fold_work import patience_s
 from pace_actors.actors.services import Services
 from pace_actors.domain.fold import TurnAt, turn_at
 from pace_actors.models.port import Extractor
-from pace_actors.runtime.follower import FollowerActor
+from pace_actors.runtime.follower import REDELIVER_S_MAX, FollowerActor
 from pace_actors.runtime.work import Ask, Work
 from pace_actors.values import ThreadKey, UserKey
 
@@ -32,6 +32,10 @@ PATTERNS_S: Final = 60.0
 """What patterns may take for 16 turns; they are linear in the length of the words."""
 
 Look = Callable[[TurnAt], m.DeliverCandidates | None]
+
+
+TRIES_MAX: Final = 50
+"""Four hours of an outage; then that it was one is written down, and the turn is left to patterns."""
 
 
 class FactFinder(FollowerActor):
@@ -106,6 +110,8 @@ class ModelExtractorActor(FactFinder):
     def __init__(self, services: Services, extractor: Extractor) -> None:
         super().__init__(services)
         self._extractor = extractor
+        self._tried: dict[int, int] = {}
+        """How often the turn at a position was tried in vain."""
 
     def begin(self, work: Work) -> None:
         """One call a turn. Where the user said nothing there is none."""
@@ -120,6 +126,25 @@ class ModelExtractorActor(FactFinder):
             return msgspec.structs.replace(answer, latency_ms=latency_ms)
 
         self._have_looked(work, look, lambda: patience_s(extractor, DEADLINE_S) + DEADLINE_SLACK_S)
+
+    def ended(self, work: Work, result: Sequence[m.DeliverCandidates]) -> None:
+        """A server that is down costs time and no turn: it is asked again, for some hours."""
+        failed = any(delivery.outcome == "transport" for delivery in result)
+        tried = self._tried.pop(work.positions[0], 0) + 1
+        if failed and tried < TRIES_MAX:
+            self._tried[work.positions[0]] = tried
+            delay_s = min(REDELIVER_S_MAX, 2.0 ** (tried - 1))
+            detail = next(delivery.detail for delivery in result if delivery.outcome == "transport")
+            self._follower_logger.info(
+                "extraction_failed", detail=detail.partition(":")[0], tries=tried, again_s=delay_s
+            )
+            self.rest(work, delay_s)
+        else:
+            super().ended(work, result)
+
+    def forget(self) -> None:
+        """What was tried is tried again."""
+        self._tried.clear()
 
     def _late(self, turn: TurnAt) -> m.DeliverCandidates:
         return out_of_time(turn, self._extractor)

@@ -233,7 +233,8 @@ class FactStoreActor(StreamActor[FactsState]):
         sources = tuple(sorted({source for decision in gone for source in decision.sources}))
 
         def answer(appended: Appended) -> m.Forgotten:
-            return m.Forgotten(facts=facts, sources=sources, position=appended.first_position + appended.count - 1)
+            last = appended.first_position + appended.count - 1
+            return m.Forgotten(facts=facts, sources=sources, first=appended.first_position, position=last)
 
         self._append(message, heard, decided, answer, reply)
 

@@ -96,6 +96,15 @@ def prepare_turn(
     )
 
 
+def copied_actions(actions: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+    """Actions as they are now; what the caller changes later is not recorded. Raises `InvalidInput`."""
+    given: Sequence[Any] = actions
+    try:
+        return tuple(dict(action) if isinstance(action, Mapping) else action for action in given)
+    except Exception as error:  # noqa: BLE001 - a mapping of the user's
+        raise InvalidInput(f"actions cannot be read ({type(error).__name__})", what="actions") from None
+
+
 def redacted_detail(detail: str, policy: RedactionPolicy) -> tuple[str, tuple[Masked, ...]]:
     """What a failure said, on one line of at most 200 characters."""
     (line,), masked = redact([line_of(repair(detail[:4000])[0], DETAIL_CHARS_MAX)], policy)

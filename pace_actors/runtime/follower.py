@@ -54,7 +54,7 @@ class FollowerActor(ABC):
         self._follower_logger = logger.bind(follower=self.name)
         self._unsubscribe: Callable[[], None] | None = None
         self._bell_rang = False
-        self._idlers: list[tuple[int, Reply]] = []
+        self._idlers: list[tuple[m.WaitIdle, Reply]] = []
         self._handling: Work | None = None
         self._begun: dict[int, Work] = {}
 
@@ -138,6 +138,13 @@ class FollowerActor(ABC):
         self._end_in_order()
         self.start(self._me)
 
+    def rest(self, work: Work, delay_s: float) -> None:
+        """Begin it again after a time. Whoever waits until all is done does not wait for that, and it is no start."""
+        work.rests = True
+        self.give_way(work)
+        self._follower.end(work.positions)
+        work.timer = self._host.after(delay_s, self._me, m.WorkAgain(position=work.positions[0]))
+
     def give_way(self, work: Work) -> None:
         """Only somebody else's decision is waited for: other keys may be begun meanwhile."""
         if work.holds_slot:
@@ -210,7 +217,7 @@ class FollowerActor(ABC):
                     reply.give(released)
             case m.WaitIdle():
                 assert reply is not None
-                self._idlers.append((message.position, reply))
+                self._idlers.append((message, reply))
             case m.ViewFollower():
                 assert reply is not None
                 reply.give(self._view())
@@ -227,6 +234,8 @@ class FollowerActor(ABC):
                 self._start_written(message.position)
             case m.WorkBegan() | m.WorkEnded() | m.WorkRanOut():
                 self._worked(message, work)
+            case m.WorkAgain():
+                self._work_again(work)
             case m.Delivered():
                 self._delivered(message)
             case m.DeliverAgain():
@@ -358,6 +367,13 @@ class FollowerActor(ABC):
             work.let_go()
             self.ran_out(work)
 
+    def _work_again(self, work: Work | None) -> None:
+        if work is not None and work.rests:
+            work.rests, work.holds_slot = False, True
+            self._slots_taken += 1
+            self._follower.begin(work.positions)
+            self.begin(work)
+
     # --- telling others -----------------------------------------------------------------------------------------------
 
     def _tell_others(self, work: Work) -> None:
@@ -414,11 +430,18 @@ class FollowerActor(ABC):
     # --- being asked --------------------------------------------------------------------------------------------------
 
     def _tell_idlers(self) -> None:
-        if self._idlers and not self._unfinished:
-            position = self._follower.position
-            for wanted, reply in [idler for idler in self._idlers if idler[0] <= position]:
+        position = self._follower.position
+        for idler in [each for each in self._idlers if each[0].position <= position]:
+            wanted, reply = idler
+            if self._is_idle() if wanted.since is None else self._is_done(wanted.since, wanted.position):
                 reply.give(position)
-                self._idlers.remove((wanted, reply))
+                self._idlers.remove(idler)
+
+    def _is_idle(self) -> bool:
+        return not self._ready and all(work.rests for work in self._begun.values())
+
+    def _is_done(self, first: int, last: int) -> bool:
+        return not any(first <= position <= last for position in self._unfinished)
 
     def _view(self) -> m.FollowerView:
         lag = self._log.head() - self._follower.checkpoint

@@ -24,6 +24,7 @@ class Work:
         "holds_slot",
         "key",
         "positions",
+        "rests",
         "timer",
     )
 
@@ -39,6 +40,8 @@ class Work:
         self.asks: Sequence[Ask] = ()
         """What it has to tell others, until all of them have answered."""
         self.deliveries = 0
+        self.rests = False
+        """Whether it waits before it is tried again: nobody waits for that."""
         self.timer: Timer | None = None
         self.give_up: Callable[[], None] | None = None
         """While a worker has it."""

@@ -15,6 +15,7 @@ import pytest
 from eventlog import DiskFull, EventLogError
 from pace_actors import messages as m
 from pace_actors.actors import extraction, withdrawer_actor
+from pace_actors.actors.extractor_actor import TRIES_MAX
 from pace_actors.domain import patterns
 from pace_actors.domain.facts import TOMBSTONE
 from pace_actors.domain.fold import turn_at
@@ -96,28 +97,61 @@ OUTCOMES: dict[str, tuple[Read, str]] = {
 
 @pytest.mark.parametrize("case", OUTCOMES)
 def test_every_reading_has_an_outcome(case: str) -> None:
-    """Never silent: whatever the model does, one event says what came of the turn."""
+    """Never silent: whatever the model does, one event says what came of the turn; of an outage after some hours."""
     read, outcome = OUTCOMES[case]
     world = FactsWorld(reads=lambda *_: read)
     world.say("There is a boat in my garden.")
     world.run()
+    assert world.extractor is not None
+    if outcome == "transport":
+        assert world.readings() == []
+        world.advance(4 * 3600)
+        assert len(world.extractor.tasks) == TRIES_MAX
     assert [reading.outcome for reading in world.readings()] == [outcome]
     world.check_end()
 
 
-def test_a_model_that_raises_or_hangs_costs_its_turn_and_not_what_patterns_find() -> None:
+def test_a_model_that_raises_or_hangs_costs_time_and_neither_its_turn_nor_what_patterns_find() -> None:
     def reads(task: ExtractTask, number: int) -> Any:  # noqa: ARG001
         if number == 1:
             raise SystemExit
-        return Takes(1e6, [])
+        return Takes(1e6, []) if number == 2 else [("user", "has", "a boat")]
 
     world = FactsWorld(reads=reads)
-    world.say(DARK)
-    world.say("I love tea.")
+    world.say(f"{DARK} A boat is mine.")
+    world.say("I love tea. A boat is mine.")
     world.run()
     assert world.values() == ["dark mode", "tea"], "patterns wait for no model"
     world.advance(200)
-    assert [read.outcome for read in world.readings() if read.extractor == "scripted 1"] == ["transport", "transport"]
+    assert [read.outcome for read in world.readings() if read.extractor == "scripted 1"] == ["ok", "ok"]
+    assert world.values() == ["a boat", "dark mode", "tea"]
+    world.check_end()
+
+
+def test_a_server_that_is_down_for_an_hour_costs_no_turn_and_nobody_waits_for_it() -> None:
+    """Turns of three users during the outage, with restarts; nothing of it counts as a start that never ended."""
+
+    def reads(task: ExtractTask, number: int) -> Any:  # noqa: ARG001
+        return ModelFailure("connection") if world.clock_s() < until else [("user", "likes", task.user.split()[-1])]
+
+    world = FactsWorld(reads=reads)
+    until = world.clock_s() + 3600
+    for number in range(12):
+        world.say(f"There is a boat{number}", user=f"user {number % 3}", thread="t")
+        world.advance(200)
+        idle = [each.ask(m.WaitIdle(position=world.log.head())) for each in world.engine.followers]
+        world.run()
+        assert all(answer.is_kept for answer in idle)
+        if number in {3, 4, 5, 6}:
+            world.crash()
+            world.run()
+    assert world.values("user 0") == []
+    world.advance(4000)
+    for user in range(3):
+        assert world.values(f"user {user}") == sorted(f"boat{number}" for number in range(12) if number % 3 == user)
+        assert [read.outcome for read in world.readings(f"user {user}")] == ["ok"] * 4
+    assert world.extractor is not None
+    assert len(world.extractor.tasks) < 400
     world.check_end()
 
 
