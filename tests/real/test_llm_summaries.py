@@ -7,6 +7,7 @@ In the end the log is held against the account that is kept beside the rules.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -64,6 +65,19 @@ def go_on_until_answered(pace: Pace, thread: Thread, turn: int) -> int:
     raise AssertionError("the server is there, and nobody asks it")
 
 
+def read_by_model(pace: Pace, last: int) -> list[CandidatesExtracted]:
+    """What a model found in the turns, when it has looked at all of them: it goes back to those of the outage."""
+    deadline, pause = time.monotonic() + WAIT_S, threading.Event()
+    while True:
+        heard = [batch.heard for batch in batches(pace.log.read(USER.stream))]
+        found = [
+            one for one in heard if isinstance(one, CandidatesExtracted) and one.extractor.startswith("chat-facts")
+        ]
+        if len(found) >= last or time.monotonic() > deadline:
+            return found
+        pause.wait(0.5)
+
+
 def test_whatever_a_real_model_says_and_however_its_server_ends_nothing_is_lost(llm: LlmServer, tmp_path: Path) -> None:
     with Pace.open(tmp_path / "memory", model=llm.url, window=1, summary_tokens=TOKENS, summary_deadline_s=120) as pace:
         thread = pace.thread("boatyard")
@@ -85,18 +99,14 @@ def test_whatever_a_real_model_says_and_however_its_server_ends_nothing_is_lost(
         accepted = [one for batch in found for one in batch.decided if isinstance(one, SummaryAccepted)]
         assert all(one.chars <= TOKENS * CHARS_A_TOKEN for one in accepted)
         account.check_context(thread.context("And now?"), pace.core.now(), account.settings)
-        extracted = [
-            batch.heard for batch in batches(pace.log.read(USER.stream)) if isinstance(batch.heard, CandidatesExtracted)
-        ]
-        by_model = [one for one in extracted if one.extractor.startswith("chat-facts")]
+        by_model = read_by_model(pace, last)
         assert [one.turn for one in by_model] == list(range(1, last + 1)), (
-            "each turn once, in order, whatever came of it"
+            "each turn once, in order, also those of then"
         )
-        assert "transport" in {one.outcome for one in by_model}
-        assert {one.outcome for one in by_model} - {"transport"}
+        assert {one.outcome for one in by_model} <= {"ok", "none", "malformed"}
         rebuilt = replay(pace.log)
         assert (rebuilt.hash, rebuilt.broken) == (pace.state_hash(), ())
         assert pace.stats().restarts == 0
     total = verdicts(found)
-    print(dict(total), Counter(one.outcome for one in extracted))  # noqa: T201 - shown with -s
+    print(dict(total), Counter(one.outcome for one in by_model))  # noqa: T201 - shown with -s
     assert any(total[verdict] for verdict in TRANSPORT_FAILURES)

@@ -162,7 +162,9 @@ def equals_its_replay(pace: Pace) -> bool:
 
 def open_at(url: str, place: Path) -> Pace:
     """Folds overlap, each has a second and a few turns."""
-    return Pace.open(place, model=url, window=1, coalesce=False, summary_deadline_s=1, fold_chars=500)
+    return Pace.open(
+        place, model=url, window=1, coalesce=False, summary_deadline_s=1, fold_chars=500, extract_facts=False
+    )
 
 
 def test_nothing_is_lost_between_many_writers_and_a_server_that_misbehaves(tmp_path: Path) -> None:
