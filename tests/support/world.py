@@ -18,6 +18,7 @@ from eventlog import Appended, EventLog, EventLogError, MemoryLog, OutcomeUnknow
 from pace_actors import messages as m
 from pace_actors.actors.thread_actor import ThreadActor
 from pace_actors.domain.context import Context, assemble
+from pace_actors.domain.facts_state import FactsState
 from pace_actors.domain.fold import Batch, batches, requests_of, thread_from
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.state import EMPTY, ThreadState, state_digest
@@ -26,11 +27,12 @@ from pace_actors.errors import ActorUnavailable
 from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRejected, SummaryRequested
 from pace_actors.models.port import Extractor, FoldReply, FoldTask, ModelFailure, Summariser
 from pace_actors.models.scripted import Later, Outcome, Script, ScriptedSummariser, join_script
+from pace_actors.recall.port import SearchIndex
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.simulated import SimulatedHost
 from pace_actors.runtime.threaded import LocalAddress
 from pace_actors.settings import changed
-from pace_actors.values import SECOND, ThreadKey
+from pace_actors.values import SECOND, ThreadKey, UserKey
 from tests.support.account import Account, Broken, check_stream, require
 
 USER = "ada"
@@ -120,7 +122,7 @@ class WatchedLog:
 class World:
     """Actors, disk, model and clock. With a seed the order of everything that may run at one moment is random."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is told once, here
         self,
         script: Script | None = None,
         *,
@@ -133,6 +135,7 @@ class World:
         snapshot_every: int = 64,
         sleep_after_s: float = 1800.0,
         learns: bool = True,
+        index: SearchIndex | None = None,
         **settings: Any,
     ) -> None:
         self.settings_at_open = settings
@@ -141,6 +144,7 @@ class World:
         self._snapshot_every = snapshot_every
         self._sleep_after_s = sleep_after_s
         self._learns = learns
+        self.index = index
         self._logger = logger or cast("FilteringBoundLogger", structlog.wrap_logger(None, processors=[_drop]))
         self._random = None if seed is None else random.Random(seed)
         self._seed = seed
@@ -180,7 +184,8 @@ class World:
 
     def _begin(self) -> None:
         log = cast("EventLog", WatchedLog(self.log, self))
-        self.engine = Engine(log, cast("EngineHost", self.host), self._summariser, self._options(), self._extractor())
+        host = cast("EngineHost", self.host)
+        self.engine = Engine(log, host, self._summariser, self._options(), self._extractor(), self.index)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -239,6 +244,21 @@ class World:
         self.crash(**settings)
 
     # --- verbs --------------------------------------------------------------------------------------------------------
+
+    def user(self, user: str = USER) -> UserKey:
+        """Names a user."""
+        return UserKey.of(user)
+
+    def facts(self, user: str = USER) -> FactsState:
+        """What is known of a user."""
+        view: m.FactsView = self.ended(cast("Promise", self.engine.view_facts(self.user(user))))
+        return view.state
+
+    def follower(self, name: str) -> m.FollowerView:
+        """Figures of a background worker."""
+        address = next(each for each in self.engine.followers if each.name == name)
+        view: m.FollowerView = self.ended(cast("Promise", address.ask(m.ViewFollower())))
+        return view
 
     def key(self, thread: str = THREAD, user: str = USER) -> ThreadKey:
         """Names a thread."""
