@@ -121,10 +121,21 @@ def _fact_comes(log: EventLog, event: StoredEvent) -> Change:
     if candidate is None or candidate.secret:
         return Change([], [])
     added = [fact_entry(event.stream, fact, candidate, event.position)]
-    if candidate.sensitive and event.causation:  # the turn that it came from is so too
+    if candidate.sensitive and event.type == "FactAdded":  # the turn that it came from is so too
         turn = turn_at(log, event.causation)
-        added += [] if turn is None else turn_entries(log, turn, sensitive=True)
+        if turn is not None and not _is_gone(log, turn):
+            added += turn_entries(log, turn, sensitive=True)
     return Change(added, [])
+
+
+def _is_gone(log: EventLog, turn: TurnAt) -> bool:
+    """Whether a turn was withdrawn or erased since: what is learnt of it late must not bring it back."""
+    heard = log.event_at(turn.position)
+    later = log.read(turn.key.stream, heard.version) if heard is not None else ()
+    return any(
+        event.type == "ThreadErased" or (event.type == "TurnWithdrawn" and turn.turn in REGISTRY.decode(event).turns)
+        for event in later
+    )
 
 
 def _gone(log: EventLog, event: StoredEvent) -> Iterator[TurnAt]:

@@ -17,7 +17,6 @@ class Work:
     __slots__ = (
         "asks",
         "deliveries",
-        "durable",
         "events",
         "give_up",
         "handed",
@@ -33,8 +32,6 @@ class Work:
         self.positions = positions
         self.events = events
         self.holds_slot = True
-        self.durable = False
-        """Whether its start has to be, and is, written down."""
         self.handed = False
         """Whether the leaf has it."""
         self.asks: Sequence[Ask] = ()

@@ -71,6 +71,28 @@ def test_what_a_sensitive_fact_came_from_is_sensitive_too() -> None:
     assert len(found(index, "hospital", include_sensitive=True)) == 2
 
 
+def test_what_is_learnt_late_of_a_withdrawn_turn_does_not_bring_it_back() -> None:
+    world = World(index=(index := MemoryIndex()), learns=False)
+    recorded = world.record("my mom is in the hospital with pneumonia")
+    world.advance(2)
+    world.withdraw(1)
+    world.advance(2)
+    late = m.DeliverCandidates(
+        source=recorded.position,
+        turn=1,
+        learned_at=world.host.now(),
+        extractor="late",
+        number=1,
+        outcome="ok",
+        items=(m.Item("user's mom", "is in", "the hospital", 900, ("#health",)),),
+        causation=recorded.position,
+    )
+    world.ended(asked(world, late))
+    world.advance(2)
+    assert found(index, "pneumonia", include_sensitive=True) == []
+    assert found(index, "hospital", include_sensitive=True) == ["user's mom is in the hospital"]
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_after_a_crash_the_index_goes_on_where_it_is_or_is_filled_again(*, kept: bool) -> None:
     """A kept one has what it has committed; a deleted one begins at the beginning, whatever checkpoint the log has."""
