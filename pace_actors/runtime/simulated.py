@@ -117,6 +117,7 @@ class SimulatedHost:
             self._ready.append(address)
             if taken is END:
                 address.supervised.stop()
+                address.let_go()
                 address.ended = True
             else:
                 address.supervised.handle(*taken)
@@ -135,10 +136,20 @@ class SimulatedHost:
         """Let virtual time pass, with all timers on the way."""
         end = self._now + round(seconds * SECOND)
         self.settle()
-        while self._timers and self._timers[0][0] <= end:
-            self._next_timer()
+        while self.run_next_timer(end):
             self.settle()
         self._now = end
+
+    def run_next_timer(self, until: Microseconds) -> bool:
+        """Let the next timer run out, with the clock at its time; False when none does by then."""
+        if not self._timers or self._timers[0][0] > until:
+            return False
+        self._next_timer()
+        return True
+
+    def move_to(self, at: Microseconds) -> None:
+        """Set the clock forwards to a time by which no timer runs out."""
+        self._now = max(self._now, at)
 
     def jump_clock(self, seconds: float) -> None:
         """Set the wall clock forwards or backwards, as a user or a time server does; timers keep their distance."""

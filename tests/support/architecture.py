@@ -32,7 +32,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "recall": _DOMAIN,
     "mirror": _DOMAIN,
     "actors": _WORK,
-    "simulation": _WORK | {"actors"},
+    "simulation": _WORK | {"actors", "engine"},
     "engine": _WORK | {"actors"},
     "core": _WORK | {"actors", "engine"},
     "lease": _WORK | {"actors", "engine", "core"},
