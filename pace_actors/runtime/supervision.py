@@ -193,6 +193,10 @@ class Supervised:
             self._current = None
             self._incidents.took_back(self._address)
 
+    def let_go(self) -> None:
+        """It has stopped for good, and holds nothing that holds it."""
+        del self.actor, self._address, self._retry
+
     def _receive(self, message: Message, reply_to: Promise | None) -> None:
         try:
             self.actor.receive(message, reply_to)

@@ -55,6 +55,18 @@ class LocalAddress:
             )
         return promise
 
+    def let_go(self) -> None:
+        """It has ended: what it leads to must not lead back, or only a full collection of garbage would free it.
+
+        Such a collection stops every thread of the process, and thousands of conversations fall asleep.
+        """
+        self.mailbox.wake = _wake_nobody
+        self.supervised.let_go()
+
+
+def _wake_nobody() -> None:
+    """What a mailbox calls that has ended: nothing comes into it any more."""
+
 
 class ThreadedHost(ABC):
     """The verbs of `runtime.port.Host` on real threads and in real time; how an actor gets a thread is left open."""
@@ -168,6 +180,7 @@ class ThreadedHost(ABC):
 
     def _end(self, address: LocalAddress) -> None:
         address.supervised.stop()
+        address.let_go()
         with self._ended:
             address.ended = True
             self._actors.discard(address)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -169,6 +171,26 @@ def test_an_actor_that_has_ended_is_not_counted_among_those_that_run(host: Threa
     assert host.stop([first], SOON_S) == []
     assert (host.actors, len(host.inboxes())) == (1, 1)
     assert second.ask(ViewThread()).wait(SOON_S) == 2
+
+
+def test_who_has_stopped_is_freed_at_once_and_not_by_a_collection_of_garbage(host: ThreadedHost) -> None:
+    """Goal: conversations that fall asleep leave nothing to collect: a full collection stops the whole process."""
+    address = host.spawn(Probe(give(1)), "gone")
+    assert address.ask(ViewThread()).wait(SOON_S) == 1
+    freed = [threading.Event(), threading.Event()]
+    actor = weakref.ref(address.supervised.actor, lambda _: freed[0].set())
+    place = weakref.ref(address, lambda _: freed[1].set())
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        assert host.stop([address], SOON_S) == []
+        del address
+        assert host.spawn(Probe(give(2)), "next").ask(ViewThread()).wait(SOON_S) == 2  # a thread looks at its next one
+        assert [event.wait(SOON_S) for event in freed] == [True, True]
+    finally:
+        if collected:
+            gc.enable()
+    assert actor() is place() is None
 
 
 def test_an_actor_with_many_messages_lets_others_of_its_pool_have_their_turn() -> None:
