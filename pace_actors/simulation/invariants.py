@@ -19,6 +19,7 @@ from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants
 from pace_actors.domain.thread import accepted_text, evolve
 from pace_actors.events import (
     AnswerArrived,
+    ClockRead,
     Decided,
     Heard,
     SessionEnded,
@@ -30,12 +31,14 @@ from pace_actors.events import (
     ThreadErased,
     TurnHeard,
     TurnRecorded,
+    TurnsDisplaced,
     TurnWithdrawn,
 )
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import MINUTE, Covers
+from pace_actors.values import FENCED_REASONS, MINUTE, TRANSPORT_FAILURES, Covers
 
 DEFAULTS = ThreadSettings()
+OVERLAPPING_MAX = 4
 _MARK = re.compile(r"\[left out for length: turns ([\d–, ]+)\]")
 
 
@@ -65,6 +68,10 @@ class Account(msgspec.Struct, frozen=True):
     heard: Mapping[int, TurnHeard] | None = None
     """Every turn ever, by number."""
     live: frozenset[int] = frozenset()
+    in_session: bool = False
+    """Whether a session is live: from its first turn until it ends."""
+    displaced: int = 0
+    """The last turn that left the window."""
     withdrawn: frozenset[int] = frozenset()
     session: int = 0
     generation: int = 1
@@ -74,6 +81,10 @@ class Account(msgspec.Struct, frozen=True):
     """Every request ever, by version, with the turns that it hands to the summariser."""
     decided: frozenset[int] = frozenset()
     """Requests whose one decision has been made, or which nobody waits for any more."""
+    failures: int = 0
+    """Answers in a row that counted as failures."""
+    waits: bool = False
+    """Whether the last of them was one of transport, so that only the end of the wait asks again."""
     summary: Accepted | None = None
     texts: Mapping[int, Accepted] | None = None
     """Every accepted summary ever, by version."""
@@ -93,6 +104,7 @@ class Account(msgspec.Struct, frozen=True):
             account = replace(account, settings=heard.settings)
         for decision in decided:
             account = account.with_decision(heard, decision)
+        account._check_batch(heard, decided)  # noqa: SLF001 - its own
         return replace(account, version=self.version + 1 + len(decided))
 
     def with_decision(self, heard: Heard, decision: Decided) -> Account:
@@ -103,26 +115,51 @@ class Account(msgspec.Struct, frozen=True):
                 return self._with_turn(heard, decision)
             case TurnWithdrawn(turns=turns):
                 return replace(self, live=self.live - set(turns), withdrawn=self.withdrawn | set(turns))
+            case TurnsDisplaced(to=to):
+                require(to > self.displaced, "displaced up to", to, "though", self.displaced, "was displaced before")
+                return replace(self, displaced=to)
             case SummaryRequested():
-                return self._with_request(decision)
+                return self._with_request(heard, decision)
             case SummaryAccepted():
                 assert isinstance(heard, AnswerArrived)
                 return self._with_summary(heard, decision)
-            case SummaryRejected(reason=reason):
+            case SummaryRejected():
                 assert isinstance(heard, AnswerArrived)
-                return self if reason == "duplicate" else replace(self, decided=self.decided | {heard.version})
+                return self._without_answer(heard, decision)
             case SummaryInvalidated():
-                return replace(self, summary=None, generation=self.generation + 1, decided=self._all_requests())
+                return replace(self._fenced(), generation=self.generation + 1)
             case SessionEnded():
-                return replace(self, summary=None, live=frozenset(), decided=self._all_requests())
+                return replace(self._fenced(), live=frozenset(), in_session=False)
             case ThreadErased():
                 everything = frozenset(self.heard or {})
-                return replace(self, summary=None, live=frozenset(), withdrawn=everything, decided=self._all_requests())
+                return replace(self._fenced(), live=frozenset(), in_session=False, withdrawn=everything)
             case _:
                 return self
 
-    def _all_requests(self) -> frozenset[int]:
-        return frozenset(self.requests or {})
+    def _fenced(self) -> Account:
+        """No summary, and no request counts any more."""
+        return replace(self, summary=None, decided=frozenset(self.requests or {}), failures=0, waits=False)
+
+    @property
+    def in_flight(self) -> tuple[SummaryRequested, ...]:
+        """Requests of the live session and generation without a decision."""
+        decided = self.decided
+        return tuple(asked for version, (asked, _) in (self.requests or {}).items() if version not in decided)
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """Live turns that left the window and that no accepted summary covers."""
+        reach = self.summary.reach if self.summary else 0
+        return tuple(turn for turn in sorted(self.live) if reach < turn <= self.displaced)
+
+    def _check_batch(self, heard: Heard, decided: Sequence[Decided]) -> None:
+        """What one batch must not do (T10, T14)."""
+        first = decided[0] if decided else None
+        if isinstance(first, SummaryAccepted):
+            require(not self.pending or self.in_flight, "accepted, and nobody asks for the pending", self.pending)
+        if isinstance(first, SummaryRejected) and first.reason in FENCED_REASONS:
+            assert isinstance(heard, AnswerArrived)
+            require(not (heard.text or heard.cleaned or heard.detail), "the words of a fenced answer are stored")
 
     def _with_turn(self, heard: TurnHeard, decision: TurnRecorded) -> Account:
         turns = dict(self.heard or {})
@@ -133,12 +170,25 @@ class Account(msgspec.Struct, frozen=True):
             heard=turns | {decision.turn: heard},
             live=(frozenset() if decision.session != self.session else self.live) | {decision.turn},
             session=decision.session,
+            in_session=True,
+            displaced=self.displaced if self.in_session else decision.turn - 1,
             last_activity=max(self.last_activity, heard.at),
         )
 
-    def _with_request(self, decision: SummaryRequested) -> Account:
+    def _with_request(self, heard: Heard, decision: SummaryRequested) -> Account:
         requests = dict(self.requests or {})
-        require(decision.version > max(requests, default=0), "version", decision.version, "was used before")
+        version, covers, base = decision.version, decision.covers, self.summary
+        require(version > max(requests, default=0), "version", version, "was used before")
+        require(decision.base_version == (base.version if base else 0), "version", version, "goes on from an old text")
+        require(base is None or covers.first == base.reach + 1, "version", version, "does not begin behind its base")
+        require(covers.last <= self.displaced, "version", version, "reaches into the window")
+        require(set(self.pending[:1]) <= {*range(covers.first, covers.last + 1)}, "the oldest pending is left out")
+        flying = self.in_flight
+        if self.settings.coalesce:
+            require(not flying, "version", version, "is asked for though one is in flight")
+        require(len(flying) < OVERLAPPING_MAX, "too many requests in flight")
+        require(all(other.covers.last < covers.last for other in flying), "one in flight reaches as far")
+        require(not self.waits or flying or isinstance(heard, ClockRead), "a failure is not waited for")
         given = frozenset(turn for turn in self.live if turn in decision.covers)
         return replace(self, requests=requests | {decision.version: (decision, given)})
 
@@ -147,6 +197,7 @@ class Account(msgspec.Struct, frozen=True):
         request, given = (self.requests or {})[heard.version]
         require(request.session == self.session, "accepted for session", request.session, "in", self.session)
         require(request.generation == self.generation, "accepted for another generation")
+        require(self.in_session, "accepted though no session is live")
         require(heard.version not in self.decided, "version", heard.version, "was decided twice")
         base = (self.texts or {}).get(request.base_version)
         require(base is not None or not request.base_version, "version", heard.version, "goes on from a text unknown")
@@ -154,9 +205,21 @@ class Account(msgspec.Struct, frozen=True):
         older = self.summary
         require(older is None or older.turns <= turns, "a newer summary covers less than an older one")
         require(older is None or older.version < heard.version, "an older answer replaced a newer one")
+        require(older is None or older.reach < request.covers.last, "a newer summary reaches no farther")
         new = Accepted(heard.version, accepted_text(heard, decision), turns, request.covers.last)
         texts = {**(self.texts or {}), heard.version: new}
-        return replace(self, summary=new, texts=texts, decided=self.decided | {heard.version})
+        decided = self.decided | {heard.version}
+        return replace(self, summary=new, texts=texts, decided=decided, failures=0, waits=False)
+
+    def _without_answer(self, heard: AnswerArrived, decision: SummaryRejected) -> Account:
+        """An answer that changed no text. What came too late or twice is no failure."""
+        reason = decision.reason
+        if reason == "duplicate":
+            return self
+        after = replace(self, decided=self.decided | {heard.version})
+        if reason in FENCED_REASONS or reason == "stale":
+            return after
+        return replace(after, failures=self.failures + 1, waits=reason in TRANSPORT_FAILURES)
 
     # --- holding states and contexts against it -----------------------------------------------------------------------
 
@@ -164,6 +227,8 @@ class Account(msgspec.Struct, frozen=True):
         """Invariant 7 for a state of the same version. Raises `Broken`."""
         require(state.version == self.version, "versions", state.version, "and", self.version)
         require(not broken_invariants(state), *broken_invariants(state))
+        if state.live:
+            require(state.displaced == self.displaced, "displaced", state.displaced, "and", self.displaced)
         window = {turn.turn for turn in state.window}
         pending = {turn.turn for turn in state.pending}
         covered = {turn for turn in self.live if turn <= state.covered}

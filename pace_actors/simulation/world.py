@@ -14,7 +14,7 @@ from typing import Any, cast
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from eventlog import Appended, EventLog, EventLogError, MemoryLog, OutcomeUnknown
+from eventlog import EventLog, EventLogError, MemoryLog
 from pace_actors import messages as m
 from pace_actors.actors.thread_actor import ThreadActor
 from pace_actors.domain.context import Context, assemble
@@ -24,101 +24,27 @@ from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.state import EMPTY, ThreadState, state_digest
 from pace_actors.engine import Engine, EngineHost, Options
 from pace_actors.errors import ActorUnavailable
-from pace_actors.events import REGISTRY, AnswerArrived, SummaryAccepted, SummaryRejected, SummaryRequested
-from pace_actors.models.port import Extractor, FoldReply, FoldTask, ModelFailure, Summariser
-from pace_actors.models.scripted import Later, Outcome, Script, ScriptedSummariser, join_script
+from pace_actors.events import REGISTRY, AnswerArrived, ClockRead, SummaryAccepted, SummaryRejected, SummaryRequested
+from pace_actors.models.port import Extractor, Summariser
+from pace_actors.models.scripted import Script
 from pace_actors.recall.port import SearchIndex
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.simulated import SimulatedHost
 from pace_actors.runtime.threaded import LocalAddress
 from pace_actors.settings import changed
 from pace_actors.simulation.invariants import Account, Broken, check_stream, require
+from pace_actors.simulation.ports import WatchedLog, WorldModel
 from pace_actors.values import SECOND, ThreadKey, UserKey
 
 USER = "ada"
 THREAD = "kitchen"
-NEVER_S = 1e9
 LOG_ID = "0" * 32
+WAIT_S_MAX = 300.0
+WAIT_SLACK_S = 0.01
 COMMITS_FIRST = 0.5
 """How often an append ends before the next message is handled, where both could be."""
 UNDER_WAY_MAX = 8
 """Appends under way that may have led to one version of a stream: more than one only around conflicts."""
-
-
-def slowly(delay_s: float) -> Script:
-    """A script whose usual answers take some time."""
-    return lambda task, number: Later(delay_s, join_script(task, number))
-
-
-def held(task: FoldTask, number: int) -> Outcome:  # noqa: ARG001 - a script is given both
-    """A script that never answers by itself: the test delivers what it wants to arrive."""
-    return Later(NEVER_S, FoldReply(text=""))
-
-
-class WorldModel:
-    """A script behind the port of summarisers; delays are virtual. `heard` holds every task that it was given."""
-
-    def __init__(self, world: World, script: Script | None, *, keeps_deadline: bool) -> None:
-        self._world = world
-        self._script = ScriptedSummariser(script)
-        self._keeps_deadline = keeps_deadline
-
-    @property
-    def name(self) -> str:
-        """For logs."""
-        return "scripted"
-
-    @property
-    def tasks(self) -> list[FoldTask]:
-        """Every task, in the order of the calls."""
-        return self._script.tasks
-
-    def fold(self, task: FoldTask) -> FoldReply:
-        """What the script says, after the time that it says."""
-        outcome, host = self._script.next_outcome(task), self._world.host
-        if isinstance(outcome, Later):
-            if outcome.delay_s > task.deadline_s and self._keeps_deadline:
-                host.delay_work(task.deadline_s)
-                raise ModelFailure("timeout", "the script's delay is longer than the deadline")
-            host.delay_work(outcome.delay_s)
-            outcome = outcome.outcome
-        if isinstance(outcome, ModelFailure):
-            raise ModelFailure(outcome.kind, outcome.detail)
-        return outcome
-
-    def patience_s(self, asked_s: float) -> float:
-        """What is asked for."""
-        return asked_s
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class WatchedLog:
-    """A log that tells the world what is appended, and fails where the world wants it to."""
-
-    def __init__(self, log: MemoryLog, world: World) -> None:
-        self._log = log
-        self._world = world
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
-
-    def append_nowait(self, stream: str, events: Sequence[Any], *, done: Any, expect: Any, **more: Any) -> Any:
-        """Append; `refuse_next` raises here, `lose_next_answer` stores and answers `OutcomeUnknown`."""
-        world = self._world
-        if world.refuse_next:
-            raise world.refuse_next.pop(0)
-        if world.lose_next_answer:
-            world.lose_next_answer -= 1
-            told = done
-
-            def done(outcome: Appended | EventLogError) -> None:
-                told(OutcomeUnknown(stream=stream) if isinstance(outcome, Appended) else outcome)
-
-        future = self._log.append_nowait(stream, events, done=done, expect=expect, **more)
-        world.appending(stream, 0 if expect == "none" else expect, events)
-        return future
 
 
 class World:
@@ -157,6 +83,10 @@ class World:
         self.refuse_next: list[EventLogError] = []
         self.lose_next_answer = 0
         self.crashes = 0
+        self.broken: Broken | None = None
+        """What an append broke, kept because the actor that made it is supervised."""
+        self._failed: dict[str, tuple[float, int]] = {}
+        """When the last failure of a stream's thread was written, and how many they were in a row."""
         self._turns = 0
         self._accounts: dict[str, dict[int, list[Account]]] = {}
         self._durable: dict[str, Account] = {}
@@ -233,6 +163,7 @@ class World:
         self.log = self.log.crash()
         self._accounts.clear()
         self._checked.clear()
+        self._failed.clear()
         self.refuse_next.clear()
         self.lose_next_answer = 0
         self._begin()
@@ -241,6 +172,12 @@ class World:
         """End what is under way, then start again."""
         self.run()
         self.crash(**settings)
+
+    def heal(self) -> None:
+        """Nothing fails any more that was to fail."""
+        self.refuse_next.clear()
+        self.lose_next_answer = 0
+        self.log._failures.clear()  # noqa: SLF001 - it has no verb for what only a simulation wants
 
     # --- verbs --------------------------------------------------------------------------------------------------------
 
@@ -410,11 +347,26 @@ class World:
             except Broken as error:
                 wrong.append(error)
         if not found:
+            self.broken = self.broken or wrong[0]
             raise wrong[0]
+        self._hold_wait(stream, found[0], heard, decided)
         self._accounts.setdefault(stream, {}).setdefault(found[0].version, []).extend(found)
+
+    def _hold_wait(self, stream: str, after: Account, heard: Any, decided: Sequence[Any]) -> None:
+        """T11: the n-th failure in a row is followed by a wait of 2ⁿ⁻¹ s, at most 5 min, before anybody asks again."""
+        now, (failed_at, failures) = self.host.monotonic_s(), self._failed.get(stream, (0.0, 0))
+        asks = any(isinstance(decision, SummaryRequested) for decision in decided)
+        if isinstance(heard, ClockRead) and asks and failures:
+            waited = now - failed_at
+            if waited < min(WAIT_S_MAX, 2 ** (failures - 1)) - WAIT_SLACK_S:
+                self.broken = self.broken or Broken(f"failure {failures} was followed by a wait of {waited} s")
+        if after.failures != failures:
+            self._failed[stream] = now, after.failures
 
     def check(self) -> None:
         """Hold the state of every thread that has changed against its account."""
+        if self.broken is not None:
+            raise self.broken
         for key, address in self.engine.threads.awake().items():
             supervised = cast("LocalAddress", address).supervised
             if not supervised.is_built:
