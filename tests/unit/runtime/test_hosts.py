@@ -190,7 +190,7 @@ def test_who_has_stopped_is_freed_at_once_and_not_by_a_collection_of_garbage(hos
     finally:
         if collected:
             gc.enable()
-    assert actor() is place() is None
+    assert (actor(), place()) == (None, None)
 
 
 def test_an_actor_with_many_messages_lets_others_of_its_pool_have_their_turn() -> None:
