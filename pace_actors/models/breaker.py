@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from pace_actors.models.port import (
+    Embedder,
     Extractor,
     ExtractReply,
     ExtractTask,
@@ -27,6 +28,7 @@ from pace_actors.models.port import (
     ModelFailure,
     Summariser,
     Unreadable,
+    Vector,
 )
 from pace_actors.values import Failure
 
@@ -37,6 +39,10 @@ SERVER_FAILURES: Final[frozenset[Failure]] = frozenset(
     {"timeout", "connection", "http_status", "malformed", "unavailable"}
 )
 """What speaks against the server. `refused` speaks for it: it answered."""
+
+
+HURRIED_S: Final = 2.0
+"""A time-out within less than this says nothing of a server: it may be at work for somebody else."""
 
 
 class Permit:
@@ -154,7 +160,7 @@ class _Breaking(Generic[M]):
         """The inner one's."""
         return self._inner.name
 
-    def _guarded(self, call: Callable[[], R]) -> R:
+    def _guarded(self, call: Callable[[], R], *, in_a_hurry: bool = False) -> R:
         now = self._clock()
         was_closed = self.breaker.state == "closed"
         permit = self.breaker.admit(now)
@@ -164,7 +170,10 @@ class _Breaking(Generic[M]):
         try:
             reply = call()
         except ModelFailure as failure:
-            self._settle(permit, failure, was_closed)
+            if in_a_hurry and failure.kind == "timeout":
+                self.breaker.abandoned(permit)
+            else:
+                self._settle(permit, failure, was_closed)
             raise
         except BaseException:
             self.breaker.abandoned(permit)
@@ -207,3 +216,16 @@ class BreakingExtractor(_Breaking[Extractor]):
     def extract(self, task: ExtractTask) -> ExtractReply:
         """The inner one's reply or failure, or `unavailable` at once. Raises `ModelFailure`."""
         return self._guarded(lambda: self._inner.extract(task))
+
+
+class BreakingEmbedder(_Breaking[Embedder]):
+    """An embedder behind a breaker. A call in a hurry that times out does not speak against its server."""
+
+    @property
+    def on_this_machine(self) -> bool:
+        """The inner one's; False where it does not say."""
+        return bool(getattr(self._inner, "on_this_machine", False))
+
+    def embed(self, texts: Sequence[str], deadline_s: float) -> Sequence[Vector]:
+        """The inner one's vectors or failure, or `unavailable` at once. Raises `ModelFailure`."""
+        return self._guarded(lambda: self._inner.embed(texts, deadline_s), in_a_hurry=deadline_s < HURRIED_S)

@@ -1,8 +1,9 @@
-"""From what a user gives as `model` to a summariser and perhaps an extractor."""
+"""From what a user gives as `model` and `embedder` to a summariser, perhaps an extractor, and an embedder."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import msgspec
 
 from pace_actors.errors import InvalidInput
-from pace_actors.models.breaker import Breaker, BreakingExtractor, BreakingSummariser
-from pace_actors.models.port import Extractor, Model, Summariser
+from pace_actors.models.breaker import Breaker, BreakingEmbedder, BreakingExtractor, BreakingSummariser
+from pace_actors.models.port import Embedder, Extractor, Model, Summariser
+
+LOCAL = "local"
 
 
 class Models(msgspec.Struct, frozen=True):
@@ -83,3 +86,57 @@ def models_from(
 def summariser_from(model: str | Summariser | Models | None, **options: Any) -> Summariser:
     """The summariser of `models_from`. Raises as it does."""
     return models_from(model, **options).summariser
+
+
+def embedder_from(
+    embedder: str | Embedder | None,
+    *,
+    model_name: str = "",
+    api_key: str | None = None,
+    allow_remote: bool = False,
+    first_call_deadline_s: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    logger: Any = None,
+) -> Embedder | None:
+    """None: no embedder. `local`: the small model of `pace-actors[embed]`. An address: the server there.
+
+    An object with `name`, `embed`, `patience_s` and `close` is itself. Only an address loads httpx; numpy and the model
+    are loaded when they are used.
+
+    Raises `InvalidInput` for anything else, and where what it needs is not installed; `ModelNotAllowed` for an address
+    that is not on this machine unless `allow_remote`.
+    """
+    if embedder is None:
+        return None
+    missing = [name for name in ("numpy",) if importlib.util.find_spec(name) is None]
+    if embedder == LOCAL:
+        from pace_actors.models.local import LocalEmbedder, missing_packages  # noqa: PLC0415 - reads a vocabulary
+
+        missing += missing_packages()
+        if not missing:
+            return LocalEmbedder()
+    if missing:
+        raise InvalidInput(
+            f"an embedder needs {', '.join(missing)}: install pace-actors[embed]", what="embedder", missing=missing
+        )
+    if isinstance(embedder, str):
+        from pace_actors.models.embed import EmbeddingClient  # noqa: PLC0415 - loads httpx
+        from pace_actors.models.http import FIRST_CALL_DEADLINE_S  # noqa: PLC0415
+
+        client = EmbeddingClient(
+            embedder,
+            model=model_name,
+            api_key=api_key,
+            allow_remote=allow_remote,
+            first_call_deadline_s=FIRST_CALL_DEADLINE_S if first_call_deadline_s is None else first_call_deadline_s,
+            clock=clock,
+            logger=logger,
+        )
+        return BreakingEmbedder(client, Breaker(), clock, logger=logger)
+    if not isinstance(embedder, type) and all(hasattr(embedder, name) for name in ("name", "embed", "patience_s")):
+        return embedder
+    raise InvalidInput(
+        f"embedder is None, 'local', the address of a server of embeddings, or an object with name, embed, patience_s "
+        f"and close; not {type(embedder).__name__}",
+        what="embedder",
+    )

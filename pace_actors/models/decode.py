@@ -68,6 +68,15 @@ def decode(status: int, body: bytes, *, hint: str = "", hide: str = "") -> ChatR
     `hint` is put into the message of failures that a wrong address would cause; `hide` is blotted out of whatever the
     server said. Raises `ModelFailure`, and nothing else whatever the bytes are.
     """
+    found, said = opened(status, body, hint=hint, hide=hide)
+    choices = found.get("choices") if isinstance(found, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise useless("the reply has no choices", hint, said)
+    return _reply(found, choices[0])
+
+
+def opened(status: int, body: bytes, *, hint: str = "", hide: str = "") -> tuple[Any, str]:
+    """The JSON of a reply without an error, and what a message in it says. Raises `ModelFailure`, and nothing else."""
     found = _json(body)
     said = _said(found, body, hide)
     if status not in STATUS_OK:
@@ -76,10 +85,12 @@ def decode(status: int, body: bytes, *, hint: str = "", hide: str = "") -> ChatR
         raise ModelFailure("malformed", _words("the reply is not JSON", hint, said))
     if isinstance(found, dict) and found.get("error"):
         raise failure_of(_inner_status(found["error"]), said, hint)
-    choices = found.get("choices") if isinstance(found, dict) else None
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise _told(said) or ModelFailure("malformed", _words("the reply has no choices", hint, said))
-    return _reply(found, choices[0])
+    return found, said
+
+
+def useless(why: str, hint: str, said: str) -> ModelFailure:
+    """The failure of a reply that lacks what was asked for; what its message says counts first."""
+    return _told(said) or ModelFailure("malformed", _words(why, hint, said))
 
 
 def failure_of(status: int | None, said: str, hint: str = "") -> ModelFailure:

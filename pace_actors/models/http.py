@@ -1,4 +1,7 @@
-"""A chat server behind HTTP: `POST {base}/chat/completions`, in the manner of OpenAI, with a total deadline."""
+"""A model server behind HTTP, in the manner of OpenAI, with a total deadline; and the client of one that chats.
+
+`POST {base}/chat/completions` here; `pace_actors.models.embed` has the client of `{base}/embeddings`.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import ipaddress
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
 
 import httpcore
@@ -21,12 +24,12 @@ from pace_actors.models.port import ModelFailure
 
 REPLY_BYTES_MAX: Final = 1024 * 1024
 FIRST_CALL_DEADLINE_S: Final = 180.0
-ENDPOINT: Final = "/chat/completions"
 Message = Mapping[str, str]
+R = TypeVar("R")
 
 
-class ChatClient:
-    """One chat server. Safe from several threads at once.
+class ServerClient:
+    """One model server. Safe from several threads at once.
 
     Guarantees: a call ends within its deadline whatever the server does (only the operating system's look-up of a
     host name is not bounded); no redirect is followed; no proxy is read from the environment; a reply that did not
@@ -35,6 +38,10 @@ class ChatClient:
     The first call of a server may have to load a model: until one reply has come, and again after the server was not
     there, calls have `first_call_deadline_s` if that is longer. A first call that times out was the first all the same.
     """
+
+    endpoint: ClassVar[str]
+    """The path behind the base address."""
+    reply_bytes_max: ClassVar[int] = REPLY_BYTES_MAX
 
     def __init__(
         self,
@@ -47,15 +54,17 @@ class ChatClient:
         clock: Clock = time.monotonic,
         logger: Any = None,
     ) -> None:
-        """`base_url` ends with the path before `/chat/completions`, mostly `/v1`.
+        """`base_url` ends with the path before the endpoint, mostly `/v1`.
 
         Raises `InvalidInput` for an address or key that cannot be one, `ModelNotAllowed` for an address that is not on
         this machine unless `allow_remote`; then says once in the log that text leaves the machine.
         """
-        url = _base(base_url)
+        url = _base(base_url, self.endpoint)
         self.server: Final = f"{url.scheme}://{url.netloc.decode('ascii')}{url.path.rstrip('/')}"
         self.model: Final = model
-        if not is_loopback(url.host):
+        self.on_this_machine: Final = is_loopback(url.host)
+        """Whether the text of conversations stays here."""
+        if not self.on_this_machine:
             if not allow_remote:
                 raise ModelNotAllowed(
                     f"{self.server} is not on this machine, and the text of conversations would leave it; "
@@ -81,38 +90,24 @@ class ChatClient:
         self._closed = False
 
     def __repr__(self) -> str:
-        return f"ChatClient({self.server!r}, model={self.model!r})"
+        return f"{type(self).__name__}({self.server!r}, model={self.model!r})"
 
     def patience_s(self, asked_s: float) -> float:
         """How long a call that asks for `asked_s` seconds would get now."""
         with self._lock:
             return asked_s if self._warm else max(asked_s, self._first_call_deadline_s)
 
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int,
-        deadline_s: float,
-        response_format: Mapping[str, Any] | None = None,
-        patient: bool = True,
-    ) -> ChatReply:
-        """What the model wrote, at temperature 0. `patient=False`: `deadline_s` holds for a first call, too.
+    def _ask(
+        self, asked: dict[str, Any], read: Callable[[int, bytes], R], *, deadline_s: float, patient: bool = True
+    ) -> R:
+        """What `read` makes of status and body. `patient=False`: `deadline_s` holds for a first call, too.
 
-        Raises `ModelFailure`: `InputTooLong` (kind `refused`) when the server says that its context is too small.
+        Raises `ModelFailure`, also those of `read`.
         """
         if self._closed:
             raise ModelFailure("unavailable", "this client is closed")
-        asked: dict[str, Any] = {
-            "messages": list(messages),
-            "temperature": 0,
-            "max_tokens": max_tokens,
-            "stream": False,
-        }
         if self.model:
             asked["model"] = self.model
-        if response_format is not None:
-            asked["response_format"] = response_format
         until = self._clock() + (self.patience_s(deadline_s) if patient else deadline_s)
         with self._network.until(until):
             outcome = self._exchange(json.dumps(asked).encode("ascii"))
@@ -120,7 +115,7 @@ class ChatClient:
             self._note(outcome)
             raise outcome
         try:
-            reply = decode(*outcome, hint=self._hint, hide=self._key)
+            reply = read(*outcome)
         except ModelFailure as failure:
             self._note(failure)
             raise
@@ -139,7 +134,7 @@ class ChatClient:
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
         try:
-            with self._client.stream("POST", self.server + ENDPOINT, content=content, headers=headers) as response:
+            with self._client.stream("POST", self.server + self.endpoint, content=content, headers=headers) as response:
                 return self._read(response)
         except httpcore.TimeoutException:
             return ModelFailure("timeout", "the deadline passed")
@@ -162,16 +157,16 @@ class ChatClient:
         try:
             for chunk in response.iter_raw():
                 body += chunk
-                if len(body) > REPLY_BYTES_MAX:
+                if len(body) > self.reply_bytes_max:
                     break
                 if self._network.remaining() <= 0:
                     return ModelFailure("timeout", "the deadline passed")
         except (httpcore.NetworkError, httpcore.ProtocolError):
             if status in STATUS_OK:
                 raise
-        if len(body) > REPLY_BYTES_MAX:
+        if len(body) > self.reply_bytes_max:
             if status in STATUS_OK:
-                return ModelFailure("malformed", f"the reply is longer than {REPLY_BYTES_MAX} bytes")
+                return ModelFailure("malformed", f"the reply is longer than {self.reply_bytes_max} bytes")
             body.clear()
         return status, bytes(body)
 
@@ -182,6 +177,39 @@ class ChatClient:
                 self._warm = True
             elif failure.kind in {"connection", "unavailable"}:
                 self._warm = False
+
+
+class ChatClient(ServerClient):
+    """One chat server."""
+
+    endpoint: ClassVar[str] = "/chat/completions"
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        deadline_s: float,
+        response_format: Mapping[str, Any] | None = None,
+        patient: bool = True,
+    ) -> ChatReply:
+        """What the model wrote, at temperature 0. `patient=False`: `deadline_s` holds for a first call, too.
+
+        Raises `ModelFailure`: `InputTooLong` (kind `refused`) when the server says that its context is too small.
+        """
+        asked: dict[str, Any] = {
+            "messages": list(messages),
+            "temperature": 0,
+            "max_tokens": max_tokens,
+            "stream": False,
+        }
+        if response_format is not None:
+            asked["response_format"] = response_format
+
+        def read(status: int, body: bytes) -> ChatReply:
+            return decode(status, body, hint=self._hint, hide=self._key)
+
+        return self._ask(asked, read, deadline_s=deadline_s, patient=patient)
 
 
 def is_loopback(host: str) -> bool:
@@ -197,7 +225,7 @@ def is_loopback(host: str) -> bool:
     return bool((mapped or address).is_loopback)
 
 
-def _base(base_url: str) -> httpx.URL:
+def _base(base_url: str, endpoint: str) -> httpx.URL:
     """The address, checked. The message never repeats it where it may hold a secret."""
     try:
         url = httpx.URL(base_url.strip())
@@ -212,7 +240,7 @@ def _base(base_url: str) -> httpx.URL:
             "the address of a model server holds no user, password, query or fragment; a key goes into api_key",
             what="model",
         )
-    path = url.path.rstrip("/").removesuffix(ENDPOINT)
+    path = url.path.rstrip("/").removesuffix(endpoint)
     return url.copy_with(path=path or "/")
 
 

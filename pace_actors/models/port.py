@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -135,4 +136,23 @@ class Extractor(Model, Protocol):
 
     def extract(self, task: ExtractTask) -> ExtractReply:
         """Answer within `task.deadline_s` or raise `ModelFailure`; nothing else is raised."""
+        ...
+
+
+Vector = Sequence[float]
+
+
+class Embedder(Model, Protocol):
+    """Turns texts into vectors, near each other where they mean the same. Its name is that of its model.
+
+    The name says which vectors may be compared: it changes when the model does. An embedder that has the attribute
+    `on_this_machine` and it is true is given sensitive texts as well.
+    """
+
+    def embed(self, texts: Sequence[str], deadline_s: float) -> Sequence[Vector]:
+        """A vector for each text, in their order, all of one dimension, finite and not zero.
+
+        Answers within `deadline_s`, also a first call (`patience_s` says how long that one should be given), or raises
+        `ModelFailure`; nothing else is raised.
+        """
         ...
