@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "state": "pace_actors.cli.state",
     "replay": "pace_actors.cli.replay",
     "stats": "pace_actors.cli.stats",
+    "simulate": "pace_actors.cli.simulate",
     "help": "pace_actors.cli.help",
 }
 """Command → the module that has it as `command`; loaded when it is asked for."""

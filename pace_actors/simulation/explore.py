@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,6 +52,8 @@ class Explored(msgspec.Struct, kw_only=True):
     """Runs with two folds of one thread, or more, in flight together; the next ones are runs as well."""
     resets_in_flight: int = 0
     crashes_in_flight: int = 0
+    digest: str = ""
+    """Of all logs together: 32 hex digits that are the same on every machine and Python version."""
     violation: Violation | None = None
 
     def note(self, ran: Ran) -> None:
@@ -81,7 +84,7 @@ def explore(
     >>> found.runs, found.violation
     (3, None)
     """
-    found, orders = Explored(), set[bytes]()
+    found, orders, logs = Explored(), set[bytes](), blake2b(digest_size=16)
     for number, seed in enumerate(seeds):
         script = change(schedule(seed, faults))
         ran = attempt(script)
@@ -93,6 +96,8 @@ def explore(
             break
         orders.add(ran.order)
         found.distinct = len(orders)
+        logs.update(ran.digest)
+        found.digest = logs.hexdigest()
         found.note(ran)
         on_run(found)
     return found

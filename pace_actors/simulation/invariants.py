@@ -229,6 +229,7 @@ class Account(msgspec.Struct, frozen=True):
         require(not broken_invariants(state), *broken_invariants(state))
         if state.live:
             require(state.displaced == self.displaced, "displaced", state.displaced, "and", self.displaced)
+            require(state.failures == self.failures, "failures", state.failures, "and", self.failures)
         window = {turn.turn for turn in state.window}
         pending = {turn.turn for turn in state.pending}
         covered = {turn for turn in self.live if turn <= state.covered}

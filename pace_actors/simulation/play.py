@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from hashlib import blake2b
 from typing import Any
@@ -23,10 +24,10 @@ from pace_actors.events import (
     TurnHeard,
 )
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
-from pace_actors.models.scripted import Later, Outcome, join_script
+from pace_actors.models.scripted import Later, Outcome
 from pace_actors.runtime.promise import Promise
 from pace_actors.simulation.faults import GOOD, THREADS, Act, Answer, Schedule
-from pace_actors.simulation.invariants import require
+from pace_actors.simulation.invariants import Account, require
 from pace_actors.simulation.world import World
 from pace_actors.values import THREAD_PREFIX
 
@@ -49,6 +50,23 @@ BAD: dict[str, FoldReply | ModelFailure] = {
     "unavailable": ModelFailure("unavailable"),
 }
 """What a bad answer of a schedule is."""
+
+
+_SEEN = re.compile(r"Seen( \d+)+\.")
+TAINTED = "It goes on from words that name no turn."
+
+
+def seen_script(task: FoldTask) -> FoldReply:
+    """A summary that names each turn that it was really made of; one that cannot know them says so."""
+    if task.base and not _SEEN.fullmatch(task.base):
+        return FoldReply(text=TAINTED, input_chars=task.input_chars)
+    turns = {*seen_in(task.base), *(turn.turn for turn in task.turns)}
+    return FoldReply(text=f"Seen {' '.join(map(str, sorted(turns)))}.", input_chars=task.input_chars)
+
+
+def seen_in(text: str) -> frozenset[int]:
+    """The turns that a text names."""
+    return frozenset(map(int, re.findall(r"\d+", text))) if _SEEN.fullmatch(text) else frozenset()
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +109,7 @@ class Play:
 
     def _script(self, task: FoldTask, number: int) -> Outcome:
         answer = self._answers[number - 1] if number <= len(self._answers) and not self._has_ended else Answer()
-        said = join_script(task, number) if answer.what == GOOD else BAD[answer.what]
+        said = seen_script(task) if answer.what == GOOD else BAD[answer.what]
         return Later(answer.delay_s, said)
 
     def perform(self, act: Act) -> None:
@@ -182,6 +200,7 @@ class Play:
         world.finish()
         require(all(ask.is_kept for ask in self._asks), "an ask has no end")
         self._check_turns()
+        self._check_words()
         return self._ran()
 
     def _check_turns(self) -> None:
@@ -195,6 +214,13 @@ class Play:
         for number in self._acknowledged:
             thread, said, turn_id = self._turns[number]
             require(stored.get((thread, turn_id)) == [said], f"turn {turn_id!r} was acknowledged and is gone")
+
+    def _check_words(self) -> None:
+        """T7: a summary's words stand for just the turns that its request and its base stand for."""
+        for thread in THREADS:
+            for accepted in (Account.of(self.world.stored(thread)).texts or {}).values():
+                seen = seen_in(accepted.text)
+                require(seen in (frozenset(), accepted.turns), f"made of {sorted(seen)}, not {sorted(accepted.turns)}")
 
     def _ran(self) -> Ran:
         order, whole = blake2b(digest_size=16), blake2b(digest_size=16)

@@ -1,12 +1,14 @@
-"""Rules that are wrong in ways that real systems have had: the account that every scenario is held against finds each.
+"""The checks that simulations rest on can fail: each wrong rule, put in place of the right one, is found.
 
-Method: one rule is replaced by a wrong one, a scenario is played that is harmless with the right rules, and something
-must be `Broken`. So no test of this folder passes only because its checker is blind.
+Method: the schedules of consecutive seeds are run with the wrong rule until one breaks something. How many that takes
+with every kind of fault at once is printed by `make soak ARGS='-k wrong_rule'` and stands in docs/races.md; here each
+rule is given the kinds of fault that show it soonest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,180 +16,123 @@ from msgspec.structs import replace
 
 from pace_actors.actors import thread_actor
 from pace_actors.domain import thread
-from pace_actors.domain.state import ThreadState
-from pace_actors.domain.summary import judge_text
-from pace_actors.events import (
-    AnswerArrived,
-    Decision,
-    SessionEnded,
-    SummaryAccepted,
-    SummaryInvalidated,
-    SummaryRejected,
-    SummaryRequested,
+from pace_actors.domain.prepare import prepare_turn
+from pace_actors.simulation.explore import Violation, attempt, explore, shrink
+from pace_actors.simulation.faults import Schedule, schedule
+from pace_actors.simulation.invariants import Broken
+from pace_actors.simulation.ports import held
+from pace_actors.simulation.world import World
+from tests.support import wrong_rules as wrong
+from tests.support.wrong_rules import WRONG, Patch
+
+SEEDS = 150
+BLOCKS, BLOCK = 9, 5000
+"""So many times the seeds are counted anew, so far at most."""
+SOON: dict[Patch, Sequence[str]] = {
+    wrong.stale_counts_as_failure: ("overlap", "late"),
+    wrong.base_is_the_current_one: ("late", "withdraw", "overlap"),
+    wrong.the_wait_is_of_a_failure_seen: ("failing", "crash"),
+    wrong.pending_are_numbers: ("late", "withdraw"),
+    wrong.the_window_fills_again: ("late", "withdraw"),
+    wrong.a_smaller_window_displaces_nothing: ("settings",),
+    wrong.withdrawal_keeps_the_summary: ("withdraw",),
+    wrong.only_what_is_covered_is_invalidated: ("late", "withdraw", "overlap"),
+    wrong.an_answer_is_delivered_once: ("disk",),
+    wrong.a_request_is_done_when_it_is_answered: ("disk", "crash"),
+}
+OVERLAPPING_ONLY: Sequence[Patch] = (
+    wrong.last_arrival_wins,
+    wrong.stale_counts_as_failure,
+    wrong.the_same_is_asked_twice,
 )
-from pace_actors.values import Covers
-from tests.support.account import Broken
-from tests.support.world import World, held
-
-Patch = Callable[[pytest.MonkeyPatch], None]
+COALESCED_ONLY: Sequence[Patch] = (wrong.coalescing_asks_all_the_same,)
 
 
-def play(world: World) -> None:
-    """Overlapping folds answered out of order, a failure, a withdrawal, a reset with answers in flight."""
-    world.record_many(4, every_s=0)
-    world.deliver(3, "Of turns one to three.")
-    world.deliver(1, "Of turn one.")
-    world.record_many(2, every_s=0)
-    world.deliver(5, failure="connection")
-    world.deliver(4, "Of turns one to four.")
-    world.withdraw(2)
-    world.record_many(1, every_s=0)
-    world.reset()
-    world.record_many(3, every_s=0)
-    for request in world.requests():
-        world.deliver(request.version, "Late words.")
-    world.settings(window=1, fold_chars=500)
-    world.record_many(3, every_s=0)
-    world.check_end()
+def name_of(rule: object) -> str:
+    return getattr(rule, "__name__", "")
 
 
-def a_world() -> World:
-    return World(held, window=1, coalesce=False, summary_deadline_s=600, idle_minutes=60)
+def always(coalesce: bool) -> Callable[[Schedule], Schedule]:  # noqa: FBT001 - a setting
+    """The same schedules, all of them with this setting from beginning to end."""
+
+    def change(script: Schedule) -> Schedule:
+        acts = tuple(act for act in script.acts if act.what != "coalesce")
+        return replace(script, settings=script.settings | {"coalesce": coalesce}, acts=acts)
+
+    return change
 
 
-def test_the_scenario_is_harmless_with_the_right_rules() -> None:
-    """The counter-check: the same play, nothing replaced, nothing broken."""
-    play(a_world())
+def seeds_until_found(rule: Patch, first: int, most: int, faults: Sequence[str] = (), **more: Any) -> int | None:
+    """How many schedules were run until one broke something; None where none of them did."""
+    with pytest.MonkeyPatch.context() as patch:
+        rule(patch)
+        found = explore(range(first, first + most), faults, again_every=0, **more)
+    return found.runs + 1 if found.violation else None
 
 
-def put_rule(patch: pytest.MonkeyPatch, decision: type[Decision], rule: Callable[..., ThreadState]) -> None:
-    """Another rule for what a decision makes of a state."""
-    patch.setitem(thread.RULES, decision, rule)
+@pytest.mark.parametrize("rule", WRONG, ids=name_of)
+def test_a_wrong_rule_is_found(rule: Patch) -> None:
+    """Goal: no rule that a turn depends on can be broken without a simulation that says so."""
+    assert seeds_until_found(rule, 0, SEEDS, SOON.get(rule, ()))
 
 
-def last_arrival_wins(patch: pytest.MonkeyPatch) -> None:
-    def rule(state: ThreadState, heard: AnswerArrived) -> SummaryAccepted | SummaryRejected:
-        if state.open_request(heard.version) is None or heard.failure:
-            return SummaryRejected(reason="duplicate")
-        return judge_text(heard, state.settings.summary_sentences)
-
-    patch.setattr(thread, "refuse_or_accept", rule)
+@pytest.mark.parametrize("rule", OVERLAPPING_ONLY, ids=name_of)
+def test_some_show_only_when_folds_overlap(rule: Patch) -> None:
+    assert seeds_until_found(rule, 0, SEEDS, ("late", "overlap", "cut"), change=always(coalesce=False))
+    assert seeds_until_found(rule, 0, SEEDS // 2, ("late", "cut"), change=always(coalesce=True)) is None
 
 
-def accept_after_a_reset(patch: pytest.MonkeyPatch) -> None:
-    right = thread._ended
-
-    def ended(state: ThreadState, *more: Any) -> ThreadState:
-        return replace(right(state, *more), open_requests=state.open_requests)
-
-    put_rule(patch, SessionEnded, ended)
-    last_arrival_wins(patch)
+@pytest.mark.parametrize("rule", COALESCED_ONLY, ids=name_of)
+def test_some_show_only_when_folds_coalesce(rule: Patch) -> None:
+    assert seeds_until_found(rule, 0, SEEDS, ("late", "cut"), change=always(coalesce=True))
+    assert seeds_until_found(rule, 0, SEEDS // 2, ("late", "overlap", "cut"), change=always(coalesce=False)) is None
 
 
-def version_restarts(patch: pytest.MonkeyPatch) -> None:
-    right = thread._ended
-
-    def ended(state: ThreadState, *more: Any) -> ThreadState:
-        return replace(right(state, *more), next_version=1, accepted_version=0)
-
-    put_rule(patch, SessionEnded, ended)
-
-
-def fold_only_the_newest(patch: pytest.MonkeyPatch) -> None:
-    right = thread.next_request
-
-    def request(state: ThreadState) -> SummaryRequested | None:
-        asked = right(state)
-        newest = state.pending[-1] if state.pending else None
-        if asked is None or newest is None:
-            return asked
-        return replace(asked, covers=Covers(newest.turn, newest.turn), from_at=newest.at)
-
-    patch.setattr(thread, "next_request", request)
-    last_arrival_wins(patch)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_breaks_is_shrunk_to_what_is_needed(seed: int) -> None:
+    """Goal: a person reads what is left. Nothing of it can be taken out, and with the right rules it breaks nothing."""
+    assert not isinstance(attempt(schedule(seed)), Violation)
+    with pytest.MonkeyPatch.context() as patch:
+        wrong.text_without_boundary(patch)
+        found = attempt(schedule(seed))
+        assert isinstance(found, Violation)
+        least = shrink(found)
+        assert len(least.schedule.acts) < len(found.schedule.acts)
+        assert isinstance(attempt(least.schedule), Violation)
+        acts = least.schedule.acts
+        for place in range(len(acts)):
+            fewer = replace(least.schedule, acts=(*acts[:place], *acts[place + 1 :]))
+            assert not isinstance(attempt(fewer), Violation)
+    assert not isinstance(attempt(least.schedule), Violation)
 
 
-def boundary_without_text(patch: pytest.MonkeyPatch) -> None:
-    right = thread._without_answer
-
-    def without(state: ThreadState, heard: AnswerArrived, *more: Any) -> ThreadState:
-        request = state.open_request(heard.version)
-        moved = right(state, heard, *more)
-        return (
-            moved
-            if request is None
-            else replace(
-                moved,
-                covered=max(moved.covered, request.covers.last),
-                pending=tuple(turn for turn in moved.pending if turn.turn > request.covers.last),
-            )
-        )
-
-    put_rule(patch, SummaryRejected, without)
-
-
-def text_without_boundary(patch: pytest.MonkeyPatch) -> None:
-    right = thread._with_summary
-
-    def with_summary(state: ThreadState, *more: Any) -> ThreadState:
-        after = right(state, *more)
-        return replace(after, covered=max(state.first_turn, state.covered), pending=state.pending)
-
-    put_rule(patch, SummaryAccepted, with_summary)
-
-
-def displaced_is_dropped(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(thread, "trimmed", lambda pending, _: pending[-1:])
-
-
-def withdrawal_keeps_the_summary(patch: pytest.MonkeyPatch) -> None:
-    right = thread._in_new_generation
-
-    def in_new_generation(state: ThreadState, *more: Any) -> ThreadState:
-        after = right(state, *more)
-        return replace(after, summary=state.summary, covered=state.covered, pending=state.pending)
-
-    put_rule(patch, SummaryInvalidated, in_new_generation)
-
-
-def numbers_go_back(patch: pytest.MonkeyPatch) -> None:
-    right = thread._ended
-
-    def ended(state: ThreadState, *more: Any) -> ThreadState:
-        return replace(right(state, *more), last_turn=0, first_turn=1, displaced=0, covered=0)
-
-    put_rule(patch, SessionEnded, ended)
-
-
-WRONG: list[Patch] = [
-    last_arrival_wins,
-    accept_after_a_reset,
-    version_restarts,
-    fold_only_the_newest,
-    boundary_without_text,
-    text_without_boundary,
-    displaced_is_dropped,
-    withdrawal_keeps_the_summary,
-    numbers_go_back,
-]
-
-
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
-def test_a_wrong_rule_is_found(wrong: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One rule is wrong; the same play breaks an invariant."""
-    wrong(monkeypatch)
-    world = a_world()
-    with pytest.raises(Broken):
-        play(world)
+def test_a_run_that_differs_from_itself_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: "every 20th twice" would see a rule that looks at something else than its input."""
+    number = iter(range(10**6))
+    right = prepare_turn
+    monkeypatch.setattr(thread_actor, "prepare_turn", lambda **given: replace(right(**given), prepared=next(number)))
+    found = explore(range(3), ["late"])
+    assert found.violation is not None
+    assert found.violation.words == "the same schedule gave another log"
 
 
 def test_an_actor_whose_state_is_not_that_of_the_log_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The actor forgets a turn that its log holds, as a rebuild from a wrong place would."""
     right = thread.evolve
-    world = a_world()
+    world = World(held, window=1, coalesce=False, summary_deadline_s=600, idle_minutes=60)
     world.record_many(3)
     monkeypatch.setattr(
         thread_actor, "evolve", lambda state, heard, decided: replace(right(state, heard, decided), window=())
     )
     with pytest.raises(Broken):
         world.record("one more")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("rule", WRONG, ids=name_of)
+def test_how_many_schedules_a_wrong_rule_survives(rule: Patch) -> None:
+    """With every kind of fault at once; the median of nine countings, each from another seed on."""
+    counted = [seeds_until_found(rule, BLOCK * block, BLOCK) for block in range(BLOCKS)]
+    found = [count for count in counted if count is not None]
+    assert len(found) == BLOCKS
+    print(f"| {name_of(rule).replace('_', ' ')} | {statistics.median(found):.0f} | {max(found)} |")  # noqa: T201
