@@ -32,7 +32,7 @@ from pace_actors.values import DEFAULT_USER, ThreadKey, UserKey
 
 P = ParamSpec("P")
 R = TypeVar("R")
-HANDED_AT_ONCE = 16
+HANDED_AT_ONCE = 4
 """Answers that a loop is given before whatever else is due on it has its turn."""
 
 
@@ -130,8 +130,8 @@ def awaited(verb: Callable[Concatenate[Pace, P], R]) -> Callable[Concatenate[Asy
 class AsyncPace:
     """`Pace` for asyncio. One object may serve several event loops.
 
-    The verbs about facts and notes are those of `Pace`, each on a thread of the loop's pool while it waits: they are
-    rare beside turns. Cancelling one gives up the wait, not the write.
+    The verbs about facts, notes and recall are those of `Pace`, each on a thread of the loop's pool while it waits, for
+    they are rare beside turns. Cancelling one gives up the wait, not the write.
     """
 
     remember = awaited(Pace.remember)
@@ -141,6 +141,9 @@ class AsyncPace:
     history = awaited(Pace.history)
     forget = awaited(Pace.forget)
     forget_all = awaited(Pace.forget_all)
+    recall = awaited(Pace.recall)
+    sources = awaited(Pace.sources)
+    switch = awaited(Pace.switch)
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
@@ -346,16 +349,22 @@ class AsyncThread:
                 known: m.FactsView | None = None
                 with contextlib.suppress(*LATE):
                     known = _now(facts)
-                if not core.is_large(view):
-                    return core.context(view, known, wish)
+                is_large = core.contexts.is_large(view)
+                if not is_large and not core.contexts.searches(wish):
+                    return core.contexts.make(view, known, wish)
                 answer = core.context_soon(view, known, wish)
                 waiting.callback(answer.fail, TimeoutError())  # if it has not begun, nobody needs it
                 made = wakeups.future_of(answer)
                 waiting.callback(_let_go, made)
                 await asyncio.wait((made,), timeout=max(0.0, deadline - clock()))
-                context: Context = _now(made)
+                try:
+                    context: Context = _now(made)
+                except LATE:
+                    if is_large:
+                        raise
+                    return core.contexts.make(view, known, wish, search=False)
             except LATE:
-                return core.late_context(self.key, wish)
+                return core.contexts.late(self.key, wish)
             except OutcomeUnknown:  # closed without time
                 raise PaceClosed("this Pace is closed; open the directory again") from None
             return context

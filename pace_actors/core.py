@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from eventlog import EventLog, EventLogError, MemoryLog, OpenedInAnotherProcess
 from pace_actors import messages as m
 from pace_actors.actors.thread_log import OWN_ID_PREFIX
-from pace_actors.domain.context import Context, assemble, nothing_known
+from pace_actors.contexts import Contexts, Wish
+from pace_actors.domain.context import Context
 from pace_actors.domain.fold import thread_from
-from pace_actors.domain.known import Fact, facts_of
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare import copied_actions
 from pace_actors.domain.state import EMPTY
@@ -35,7 +34,9 @@ from pace_actors.errors import (
     ResumeFixed,
 )
 from pace_actors.events import REGISTRY
+from pace_actors.finder import Finder
 from pace_actors.models.choose import Models
+from pace_actors.recall.port import SearchIndex
 from pace_actors.runtime.budget import Budget
 from pace_actors.runtime.lane import Lane
 from pace_actors.runtime.logs import bound_here
@@ -44,40 +45,30 @@ from pace_actors.runtime.port import Answer
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.resolver import Resolver
 from pace_actors.settings import changed
-from pace_actors.values import ContextRef, Microseconds, ThreadKey, UserKey, check_id
+from pace_actors.values import Microseconds, ThreadKey, UserKey, check_id
 
-CONTEXTS_KEPT = 10_000
-"""Threads whose last context is remembered, to be named by the turn that answers it."""
 HOMES_MAX = 100_000
 SETTINGS_EVENTS_MAX = 64
 """A stream has a turn among its first events, or none."""
 UNDER_WAY_CHARS_MAX = 64 * 1024 * 1024
 """Of all turns that are not durable yet, whatever their number and their threads."""
-SMALL_CHARS = 256 * 1024
-CHARS_A_PENDING_TURN = 1024
-"""A context of so many characters takes well under a millisecond; a pending turn takes as long as so many of them."""
 CORRELATION_CHARS = 16
 """Of a UUIDv7 in hexadecimal: its time and its counter."""
 LATE: tuple[type[Exception], ...] = (TimeoutError, MailboxFull, ActorUnavailable)
 """What leaves a thread's part out of a context."""
 
 
-class Wish(NamedTuple):
-    """What a context is asked for."""
-
-    user_text: str | None
-    now: datetime | None
-    include_sensitive: bool
-
-
 class Core:
     """One open directory. Safe to use from any number of threads of execution."""
 
-    def __init__(self, log: EventLog, models: Models, options: Options) -> None:
+    def __init__(self, log: EventLog, models: Models, options: Options, index: SearchIndex | None = None) -> None:
         self.log = log
         self.options = options
         self.host = PooledHost(options.logger)
-        self.engine = Engine(log, self.host, models.summariser, options, models.extractor)
+        self.engine = Engine(log, self.host, models.summariser, options, models.extractor, index)
+        self.contexts = Contexts(options, self.moment_of)
+        if self.engine.search is not None:
+            self.contexts.finder = Finder(log, self.engine.search.shelf, self.engine.search.fences)
         self._models = models
         self._passing: Engine | None = None
         self._chosen: dict[ThreadKey, str] = {}
@@ -88,7 +79,6 @@ class Core:
         """Where threads live that the log knows or that were asked for something; a cache."""
         self._moves = 0
         """How often a thread has moved between the log and memory: what was found out before may be wrong."""
-        self._contexts: OrderedDict[ThreadKey, ContextRef] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
         self._resolver = Resolver()
@@ -361,7 +351,7 @@ class Core:
             at_given=at is not None,
             turn_id=OWN_ID_PREFIX + self.host.new_id().hex() if turn_id is None else turn_id,
             own_id=turn_id is None,
-            context=self._contexts.get(key) if context is None else context.receipt.ref,
+            context=self.contexts.last_of(key) if context is None else context.receipt.ref,
             correlation=self.host.new_id().hex()[:CORRELATION_CHARS],
             bound=bound_here(),
             failures=self.engine.metrics.failures,
@@ -396,54 +386,15 @@ class Core:
         """Wall clock, UTC microseconds."""
         return self.host.now()
 
-    # --- contexts -----------------------------------------------------------------------------------------------------
-
-    def context(self, view: m.ThreadView, known: m.FactsView | None, wish: Wish) -> Context:
-        """The context of a thread, which the next turn recorded in it will name. `known` is None when it is late."""
-        now = moment(self.moment_of("now", wish.now), view.settings.zone)
-        facts: tuple[Fact, ...] = ()
-        if known is not None and wish.user_text is not None:
-            facts = facts_of(view.key.user, known.state, now, include_sensitive=wish.include_sensitive)
-        context = assemble(
-            view.key,
-            view.state,
-            now=now,
-            settings=view.settings,
-            user_text=wish.user_text,
-            identity=self.options.identity,
-            durable_version=view.durable_version,
-            facts=facts,
-            late=("facts",) if known is None else (),
-        )
-        with self._lock:
-            self._contexts[view.key] = context.receipt.ref
-            self._contexts.move_to_end(view.key)
-            while len(self._contexts) > CONTEXTS_KEPT:
-                self._contexts.popitem(last=False)
-        return context
-
     def context_soon(self, view: m.ThreadView, known: m.FactsView | None, wish: Wish) -> Promise:
-        """As `context`, made by another thread: for a view that `is_large`. Fail it to give it up."""
+        """A context made by another thread: for one that is large, or searches. Fail it to give it up."""
 
         def make() -> Answer:
             answer = Promise()
-            answer.give(self.context(view, known, wish))
+            answer.give(self.contexts.make(view, known, wish))
             return answer
 
         return self._lane.ask((view.key, "context"), make)
-
-    @staticmethod
-    def is_large(view: m.ThreadView) -> bool:
-        """Whether making a context of it may take longer than a loop should wait, about a millisecond."""
-        window, pending = view.state.window, view.state.pending
-        shown = min(view.settings.context_chars, sum(turn.live.chars for turn in window))
-        actions = sum(len(action.name) + len(action.outcome) for turn in window for action in turn.actions)
-        return shown + actions + len(pending) * CHARS_A_PENDING_TURN > SMALL_CHARS
-
-    def late_context(self, key: ThreadKey, wish: Wish) -> Context:
-        """The context when the thread did not answer in time."""
-        at = moment(self.moment_of("now", wish.now))
-        return nothing_known(key, at, wish.user_text, self.options.identity, "thread")
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -471,27 +422,29 @@ class Core:
         for engine in self.engines:
             step("actors", partial(engine.close, deadline))
         step("host", self.host.close)
-        step("model", lambda: self._close_model(max(LOOK_S, deadline - time.monotonic())))
+        step("index", lambda: _beside("index", self.engine.close_index, max(LOOK_S, deadline - time.monotonic())))
+        step("model", lambda: _beside("model", self._close_model, max(LOOK_S, deadline - time.monotonic())))
         step("log", lambda: self.log.close(max(0.05, deadline - time.monotonic())))
         unknown = OutcomeUnknown("closed before the outcome came; record again with the same id", turn_id="")
         step("futures", lambda: self._resolver.close(unknown))
         if culprits:
             raise CloseTimeout(f"not ended in {timeout_s:g} s: {', '.join(culprits)}", culprits=tuple(culprits))
 
-    def _close_model(self, timeout_s: float) -> list[str]:
-        """Close the summariser. It may be the user's code: it may raise, or never come back."""
-
-        def close() -> None:
-            try:
-                self._models.close()
-            except BaseException as error:  # noqa: BLE001 - the log must still be closed
-                self.options.logger.warning("model_not_closed", error=type(error).__name__)
-
-        closing = threading.Thread(target=close, name="pace-model-close", daemon=True)
+    def _close_model(self) -> None:
+        """Close the models. They may be the user's code: they may raise."""
         try:
-            closing.start()
-        except RuntimeError:  # the system starts no thread
-            close()
-            return []
-        closing.join(timeout_s)
-        return ["model (close)"] if closing.is_alive() else []
+            self._models.close()
+        except BaseException as error:  # noqa: BLE001 - the log must still be closed
+            self.options.logger.warning("model_not_closed", error=type(error).__name__)
+
+
+def _beside(what: str, close: Callable[[], None], timeout_s: float) -> list[str]:
+    """Close something that may never come back, on a thread of its own. Returns its name if it has not."""
+    closing = threading.Thread(target=close, name=f"pace-{what}-close", daemon=True)
+    try:
+        closing.start()
+    except RuntimeError:  # the system starts no thread
+        close()
+        return []
+    closing.join(timeout_s)
+    return [f"{what} (close)"] if closing.is_alive() else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -27,6 +27,7 @@ from pace_actors.domain.snapshots import EVERY
 from pace_actors.domain.state import EMPTY, state_digest
 from pace_actors.errors import ActorUnavailable, DeadlineExceeded, MailboxFull, PaceClosed
 from pace_actors.models.port import Extractor, Summariser
+from pace_actors.recall.fences import Fences
 from pace_actors.recall.port import SearchIndex
 from pace_actors.runtime.port import Address, Answer, Host
 from pace_actors.runtime.promise import Promise
@@ -72,6 +73,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     facts_max: int = 200
     multi_valued: frozenset[str] = MULTI_VALUED
     logger: FilteringBoundLogger
+
+
+class Searching(NamedTuple):
+    """The index of a log, and who keeps it."""
+
+    shelf: SearchIndex
+    fences: Fences
+    keeper: IndexActor
+    actor: Address
 
 
 class Engine:
@@ -132,12 +142,22 @@ class Engine:
         if options.learns and extractor is not None:
             followers.append(host.spawn(ModelExtractorActor(self.services, extractor), ModelExtractorActor.name))
         self.withdrawer = host.spawn(WithdrawerActor(self.services), WithdrawerActor.name)
-        self.search_index = index
-        self.index = None if index is None else host.spawn(IndexActor(self.services, index), IndexActor.name)
-        if self.index is not None:
-            followers.append(self.index)
+        self.search = None if index is None else self._searching(index)
+        if self.search is not None:
+            followers.append(self.search.actor)
         self.followers: Sequence[Address] = (*followers, self.withdrawer)
         """The background workers."""
+
+    def _searching(self, index: SearchIndex) -> Searching:
+        fences = Fences(self.log, min(index.start(), self.log.head()))
+        keeper = IndexActor(self.services, index, fences)
+        return Searching(index, fences, keeper, self.host.spawn(keeper, IndexActor.name))
+
+    def close_index(self) -> None:
+        """A last commit of the index, whose follower has stopped, and let go of it."""
+        if self.search is not None:
+            self.search.keeper.commit_finally()
+            self.search.shelf.close()
 
     def _deliver(self, key: ThreadKey, answer: m.DeliverAnswer) -> None:
         self.threads.tell(key, answer)

@@ -72,6 +72,20 @@ class UnknownFact(PaceError):
     exit_code = 3
 
 
+class SourceOff(PaceError):
+    """That type of source is switched off for the user: nothing was kept. Fields: source."""
+
+    code = "source_off"
+    exit_code = 4
+
+
+class RecallOff(PaceError):
+    """This directory was opened with `recall=False`."""
+
+    code = "recall_off"
+    exit_code = 2
+
+
 class StatementConflict(PaceError):
     """An id of a statement or note that was used before comes with other content. Fields: statement_id."""
 

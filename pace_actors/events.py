@@ -235,6 +235,16 @@ class FactsUsed(Heard, frozen=True, kw_only=True):
     facts: tuple[int, ...]
 
 
+@event("SourceSwitched")
+class SourceSwitched(Heard, frozen=True, kw_only=True):
+    """A type of source is off: nothing of it is recorded or recalled; or it is on again."""
+
+    source: Code
+    on: bool
+    fence: int
+    """Head of the log when it was asked for."""
+
+
 @event("NoteTaken")
 class NoteTaken(Heard, frozen=True, kw_only=True):
     """Something to be found again, as it was said. No fact."""
@@ -425,7 +435,7 @@ Decision = (
     | ThreadErased
 )
 
-FactInput = FactsOpened | CandidatesExtracted | FactStated | ForgetAsked | FactsUsed | NoteTaken
+FactInput = FactsOpened | CandidatesExtracted | FactStated | ForgetAsked | FactsUsed | SourceSwitched | NoteTaken
 FactDecision = (
     FactAdded
     | FactConfirmed
@@ -468,6 +478,7 @@ FACT_CAUSES: Causes = {
     FactStated: _LEARNT,
     ForgetAsked: (FactLapsed, FactForgotten),
     FactsUsed: (FactLapsed,),
+    SourceSwitched: (FactLapsed,),
     NoteTaken: (FactLapsed,),
 }
 """The same for a user; what is decided of each candidate stands together."""

@@ -223,6 +223,14 @@ class TakeNote(Message, frozen=True, kw_only=True):
     correlation: str = ""
 
 
+class SwitchSource(Message, frozen=True, kw_only=True):
+    """Switch a type of source on or off; answered with `Done`."""
+
+    at: Microseconds
+    source: str
+    on: bool
+
+
 class ViewFacts(Message, frozen=True, kw_only=True):
     """Answered with `FactsView`. Writes nothing."""
 
@@ -309,6 +317,8 @@ class WaitIdle(Message, frozen=True, kw_only=True):
 
     position: int
     since: int | None = None
+    patience_s: float | None = None
+    """After so many seconds nobody waits for the answer any more."""
 
 
 class ViewFollower(Message, frozen=True, kw_only=True):

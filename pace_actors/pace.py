@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import msgspec
 
-import eventlog
 from eventlog import EventLog, LogStats
 from pace_actors import messages as m
 from pace_actors.actors.metrics import CoverageStats, FactStats, LatencyStats, Metrics, SummaryStats
@@ -24,12 +23,12 @@ from pace_actors.domain.prepare_facts import normal
 from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.state import EMPTY, world_hash
 from pace_actors.engine import Options
-from pace_actors.errors import InvalidInput
-from pace_actors.events import REGISTRY
 from pace_actors.fact_verbs import FactVerbs
 from pace_actors.lease import Lease, lease, open_cores
-from pace_actors.models.choose import Models, models_from
+from pace_actors.models.choose import Models
 from pace_actors.models.port import Summariser
+from pace_actors.opening import Choices, check_counter, check_identity, opened, place_of
+from pace_actors.recall_verbs import RecallVerbs
 from pace_actors.runtime.logs import careful, default_logger
 from pace_actors.runtime.supervision import DeadLetter, GivenUp
 from pace_actors.settings import changed
@@ -75,7 +74,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     model: str
 
 
-class Pace(FactVerbs):
+class Pace(FactVerbs, RecallVerbs):
     """The memory of an assistant. Made by `Pace.open`, ended by `close` or as a context manager."""
 
     def __init__(self, lease: Lease) -> None:
@@ -102,6 +101,7 @@ class Pace(FactVerbs):
         extract_facts: bool = True,
         facts_max: int = 200,
         multi_valued: Iterable[str] | None = None,
+        recall: bool = True,
         logger: FilteringBoundLogger | None = None,
         **settings: Any,
     ) -> Self:
@@ -118,25 +118,21 @@ class Pace(FactVerbs):
         one (a `Models` names it, or the summariser has `extract`). Of a user up to `facts_max` hold at once;
         `multi_valued` are the predicates that can have several values (likes, speaks, …), by default a list of ours.
 
+        What was said and noted is found again through an index in the folder `recall` of the directory. It can be
+        deleted at any time: it is made again from the log. `recall=False` opens without it.
+
         Opened again in the same process, with the same options, it is the same memory.
 
         Raises `InvalidSetting`, `InvalidInput`, `ModelNotAllowed`, `OptionsDiffer`, and from the log `LogInUse`,
         `NotALog` and its kinds.
         """
         changed(EMPTY.settings, settings)  # refuse before anything is made
-        place = os.fspath(path)
-        named: object = place  # bytes are a path to the system, but not to us
-        if not isinstance(named, str) or not named or "\0" in named:
-            raise InvalidInput(f"path={path!r} names no directory", what="path")
-        if not isinstance(identity, str):
-            raise InvalidInput(f"identity is text, not {type(identity).__name__}", what="identity")
-        if token_counter is not None and not callable(token_counter):
-            raise InvalidInput("token_counter is called with a text and gives a number", what="token_counter")
+        place = place_of(path)
         options = Options(
             settings=settings,
             policy=one_of("redaction", redaction, get_args(RedactionPolicy)),
-            token_counter=token_counter,
-            identity=identity,
+            token_counter=check_counter(token_counter),
+            identity=check_identity(identity),
             deadline_s=seconds("deadline_s", positive("deadline_s", deadline_s)),
             awake_max=whole("awake_max", awake_max),
             sleep_after_s=seconds("sleep_after_s", positive("sleep_after_s", sleep_after_s)),
@@ -146,14 +142,16 @@ class Pace(FactVerbs):
             logger=careful(logger if logger is not None else default_logger()),
         )
 
-        access = {"model_name": model_name, "api_key": api_key, "allow_remote": allow_remote_model}
-
-        def make() -> Core:
-            return _made(place, model, access, mode, options)
-
-        told = {"model": model, "model_name": model_name, "api_key": api_key, "mode": mode, "logger": logger}
-        told |= {name: getattr(options, name) for name in Options.__struct_fields__ if name != "logger"}
-        return cls(lease(path, told, make))
+        choices = Choices(
+            model=model,
+            model_name=model_name,
+            api_key=api_key,
+            allow_remote_model=allow_remote_model,
+            mode=mode,
+            recall=one_of("recall", recall, (True, False)),
+            logger=logger,
+        )
+        return cls(lease(path, choices.told(options), partial(opened, place, choices, options)))
 
     def thread(self, thread: str, *, user: str = DEFAULT_USER) -> Thread:
         """A conversation of a user. Any text of 1–250 UTF-8 bytes names it; asking creates nothing."""
@@ -246,24 +244,6 @@ class Pace(FactVerbs):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _made(
-    path: str,
-    model: str | Summariser | Models | None,
-    access: Mapping[str, Any],
-    mode: Literal["durable", "relaxed"],
-    options: Options,
-) -> Core:
-    """Open models and log, or neither."""
-    models = models_from(model, logger=options.logger, **access)
-    with contextlib.ExitStack() as undo:
-        undo.callback(models.close)
-        log = eventlog.open(path, REGISTRY, mode=mode)
-        undo.callback(log.close)
-        core = Core(log, models, options)
-        undo.pop_all()
-    return core
 
 
 @atexit.register

@@ -131,12 +131,13 @@ def _check(name: str, value: Any) -> None:
         if value not in allowed:
             raise InvalidSetting(f"resume={value!r}: {', '.join(allowed)}", name=name, value=value, allowed=allowed)
     else:
-        _check_zone(value)
+        check_zone(value)
 
 
-def _check_zone(value: Any) -> None:
+def check_zone(value: Any) -> str:
+    """`value`, if it names a time zone of the IANA list. Raises `InvalidSetting`."""
     try:
-        ZoneInfo(value)
+        return ZoneInfo(value).key
     except (ValueError, OSError, TypeError, LookupError, AttributeError) as error:
         raise InvalidSetting(
             f"zone={value!r} is no time zone of the IANA list", name="zone", value=value, allowed="UTC, Europe/Oslo, …"

@@ -118,9 +118,10 @@ class Thread:
     ) -> Context:
         """What the planner sees: the summary, what is not yet summarised, the last turns, and the current text.
 
-        With a current text, facts about the user go before it; sensitive ones only with `include_sensitive`. `now`
-        (naive: in the thread's `zone`) is the present by default. Never waits for a model. Raises `InvalidInput` and
-        `PaceClosed` only: a part that does not answer in time is left out, and the receipt names it.
+        With a current text, facts about the user go before it, and what was said or noted before and fits; sensitive
+        things only with `include_sensitive`. `now` (naive: in the thread's `zone`) is the present by default. Never
+        waits for a model, nor for the index to come up with the log. Raises `InvalidInput` and `PaceClosed` only: a
+        part that does not answer in time is left out, and the receipt names it.
         """
         core = self._lease.core
         wish = core.wish(user_text, now, include_sensitive=include_sensitive)
@@ -129,11 +130,11 @@ class Thread:
         try:
             view: m.ThreadView = asked[0].wait(deadline - time.monotonic())
         except LATE:
-            return core.late_context(self._key, wish)
+            return core.contexts.late(self._key, wish)
         known: m.FactsView | None = None
         with contextlib.suppress(*LATE):
             known = asked[1].wait(deadline - time.monotonic())
-        return core.context(view, known, wish)
+        return core.contexts.make(view, known, wish)
 
     def reset(self, *, at: datetime | None = None) -> bool:
         """Start afresh: the next turn begins a new session. History stays. False if there was nothing to end.

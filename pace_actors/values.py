@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self, TypeVar
+from typing import Final, Literal, Self, TypeVar
 
 import msgspec
 
@@ -29,6 +29,8 @@ FACTS_PREFIX = "facts/"
 Resume = Literal["within_idle", "always", "never"]
 EndReason = Literal["idle", "reset", "disabled"]
 RequestedBy = Literal["model", "extractive"]
+PREFERENCE: Final = "#preference"
+"""The topic of a fact whose source is `preference`."""
 Failure = Literal["timeout", "connection", "http_status", "malformed", "unavailable", "refused", "fenced"]
 """Why there is no text. `refused`: the server will not take this very input. `fenced`: nobody wants it any more."""
 
@@ -56,7 +58,7 @@ FENCED_REASONS: frozenset[str] = frozenset({"session_ended", "generation", "dupl
 Finish = Literal["stop", "length", "broken", "unknown"]
 
 Origin = Literal["extracted", "stated", "imported"]
-FactRejectReason = Literal["secret", "confidence", "blank", "tombstone", "fenced"]
+FactRejectReason = Literal["secret", "confidence", "blank", "tombstone", "fenced", "source_off"]
 LeftBy = Literal["newer", "stated", "corrected"]
 ExtractionOutcome = Literal["ok", "none", "malformed", "transport"]
 
@@ -274,6 +276,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     expires_at: Microseconds = 0
     """0: never."""
     sensitive: bool = False
+    preference: bool = False
+    """Its source is `preference`, not `episodic_memory`."""
     blank: bool = False
     secret: Code = ""
     """Kind of the secret that it held."""

@@ -14,6 +14,7 @@ from pace_actors.actors.services import Services
 from pace_actors.actors.stream_actor import StreamActor, done, give
 from pace_actors.domain.facts import TOMBSTONE, admit, decide, evolve
 from pace_actors.domain.facts_state import FactsState
+from pace_actors.domain.fold import switch_key
 from pace_actors.domain.prepare import redacted_detail
 from pace_actors.domain.prepare_facts import (
     PREPARE_FACTS_VERSION,
@@ -24,7 +25,8 @@ from pace_actors.domain.prepare_facts import (
     secret_in,
 )
 from pace_actors.domain.snapshots import FACTS, Snapshots
-from pace_actors.errors import StatementConflict
+from pace_actors.domain.sources import NOTES, is_off
+from pace_actors.errors import SourceOff, StatementConflict
 from pace_actors.events import (
     CandidatesExtracted,
     FactDecision,
@@ -35,6 +37,7 @@ from pace_actors.events import (
     FactStated,
     FactsUsed,
     ForgetAsked,
+    SourceSwitched,
 )
 from pace_actors.runtime.port import Reply
 from pace_actors.values import MINUTE, Candidate, FactText, Microseconds, UserKey
@@ -105,6 +108,8 @@ class FactStoreActor(StreamActor[FactsState]):
                 self._forget(message, reply)
             case m.TakeNote():
                 self._take_note(message, reply)
+            case m.SwitchSource():
+                self._switch(message, reply)
             case m.TimerOver(timer="sleep"):
                 self._sleep_if_possible()
             case m.TimerOver(timer="rest"):
@@ -238,7 +243,18 @@ class FactStoreActor(StreamActor[FactsState]):
 
         self._append(message, heard, decided, answer, reply)
 
+    def _switch(self, message: m.SwitchSource, reply: Reply | None) -> None:
+        switches = self._ahead.switches
+        if is_off(switches, message.source) != message.on:
+            give(reply, m.Done(changed=False, stream_version=self._ahead.version))
+            return
+        self._open(message, message.at)
+        heard = SourceSwitched(at=message.at, source=message.source, on=message.on, fence=self._log.head())
+        self._append(message, heard, decide(self._ahead, heard), done, reply, key=switch_key(len(switches) + 1))
+
     def _take_note(self, message: m.TakeNote, reply: Reply | None) -> None:
+        if is_off(self._ahead.switches, NOTES):
+            raise SourceOff(f"{NOTES} are switched off for this user; nothing was kept", source=NOTES)
         heard = prepare_note(message.text, topics=message.topics, at=message.at, policy=self._services.policy)
         key = note_key(message.note_id) if message.note_id else None
         digest = _digest([heard.text, list(heard.topics)])

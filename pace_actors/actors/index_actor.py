@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 from typing import ClassVar, Final
 
-from eventlog import StoredEvent
+from eventlog import EventLogError, StoredEvent
 from pace_actors import messages as m
 from pace_actors.actors.services import Services
 from pace_actors.recall.feed import TYPES, change_of
+from pace_actors.recall.fences import Fences
 from pace_actors.recall.port import IndexStartedOver, IndexUnusable, RecallError, SearchIndex
 from pace_actors.runtime.follower import FollowerActor
 from pace_actors.runtime.port import Address, Reply
@@ -20,6 +21,8 @@ from pace_actors.runtime.work import Work
 
 PENDING_MAX: Final = 1000
 COMMIT_AFTER_S: Final = 0.5
+WORTH_A_COMMIT: Final = 200
+"""So many pending entries are fed again in less time than a commit takes, a tenth of a second."""
 BEHIND_MAX: Final = 10_000
 """A checkpoint that is so far behind is written although nothing of interest has come."""
 FEED_S: Final = 600.0
@@ -33,17 +36,20 @@ class IndexActor(FollowerActor):
     types: ClassVar[frozenset[str]] = TYPES
     parks_alone: ClassVar[bool] = True
 
-    def __init__(self, services: Services, index: SearchIndex) -> None:
+    def __init__(self, services: Services, index: SearchIndex, fences: Fences) -> None:
         super().__init__(services.log, services.host, services.logger)
         self.together = 256
         self._index = index
+        self._fences = fences
         self._committing = False
         self._timer_runs = False
         self._failures = 0
+        self._left_at = 0
 
     def start(self, me: Address) -> None:
         """Go back to where the index is: it may have been deleted, or be older than the log's checkpoint."""
         reached = min(self._index.start(), self._log.head())
+        self._fences.begin_at(reached)
         noted = self._log.checkpoint(self.name)
         if reached != noted:
             self._log.set_checkpoint(self.name, noted, reached)
@@ -56,16 +62,20 @@ class IndexActor(FollowerActor):
 
     def begin(self, work: Work) -> None:
         """Reading and analysing may take long: a worker does it."""
-        log, index, events = self._log, self._index, work.events
+        log, index, fences, events = self._log, self._index, self._fences, work.events
 
         def feed() -> RecallError | None:
             try:
+                while not fences.follow():  # before anything is found that was withdrawn long ago
+                    pass
                 for event in events:
                     change = change_of(log, event)
                     index.delete(change.deleted)
                     index.add(change.added)
             except RecallError as error:
                 return error
+            except EventLogError as error:
+                return IndexUnusable(f"the log cannot be read: {error}", why=error.code)
             return None
 
         self.run(work, feed, lambda: FEED_S)
@@ -104,10 +114,15 @@ class IndexActor(FollowerActor):
         """What is pending in the index is fed again: adding twice changes nothing."""
 
     def stop(self) -> None:
-        """A last commit, if it can be made."""
-        with contextlib.suppress(RecallError):
-            self._index.commit(self._follower.checkpoint)
+        """Commits are over, but for a last one (`commit_finally`)."""
+        self._left_at = self._follower.checkpoint
         super().stop()
+
+    def commit_finally(self) -> None:
+        """Behind the stop, on any thread: make durable what is pending, if feeding it again would take long."""
+        if self._left_at and self._index.pending >= WORTH_A_COMMIT:
+            with contextlib.suppress(RecallError):
+                self._index.commit(self._left_at)
 
     # --- commits ------------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from pace_actors.events import (
     FactsUsed,
     ForgetAsked,
     NoteTaken,
+    SourceSwitched,
     TombstoneLifted,
 )
 from pace_actors.values import Candidate
@@ -32,6 +33,7 @@ REFUSED = {
     "blank": "F1, nothing is said",
     "tombstone": "F2, it was forgotten",
     "fenced": "F2, its turn was forgotten",
+    "source_off": "F9, its source is off",
 }
 """The rule behind each reason."""
 LEFT_BY = {
@@ -57,6 +59,8 @@ def heard_of_facts(said: Any, chars: int | None) -> str:
             return f"{shown_time(said.at)} · {what} · not learnt again until {shown_time(said.until)}{turns}"
         case FactsUsed():
             return f"{shown_time(said.at)} · facts {ranges(sorted(said.facts))} were shown"
+        case SourceSwitched():
+            return f"{shown_time(said.at)} · {said.source} is {'on' if said.on else 'off'}"
         case NoteTaken():
             masked = f" · masked {sum(m.count for m in said.masked)}" if said.masked else ""
             topics = "".join(f" {on_one_line(topic)}" for topic in said.topics)

@@ -1,6 +1,6 @@
 """The rules of a user's facts: `decide(state, heard)` says what follows, `evolve(state, heard, decided)` makes it so.
 
-Rules are cited by the numbers F1–F8 of `docs/rules.md`. Which facts of a key hold is a pure fold over everything that
+Rules are cited by the numbers F1–F9 of `docs/rules.md`. Which facts of a key hold is a pure fold over everything that
 was said of it, in the order in which it was learnt (`holding`), so that the order of arrival does not matter. Nothing
 here reads a clock, changes its arguments, or computes on text: digests say what is the same.
 """
@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from pace_actors.domain.facts_state import FactRow, FactsState, Saying, Tombstone
+from pace_actors.domain.facts_state import FactRow, FactsState, Saying, Switch, Tombstone
+from pace_actors.domain.sources import is_off, source_of_fact
 from pace_actors.events import (
     CandidatesExtracted,
     Decided,
@@ -33,6 +34,7 @@ from pace_actors.events import (
     FactsUsed,
     ForgetAsked,
     Heard,
+    SourceSwitched,
     TombstoneLifted,
 )
 from pace_actors.values import Candidate, FactRejectReason, FactText, LeftBy, Microseconds, Origin
@@ -47,7 +49,7 @@ SAYINGS_MAX: Final = 64
 that was not extracted stays, for it decides whatever is extracted later (F6)."""
 SOURCES_MAX: Final = 1000
 """Of one fact, the latest: turns that go when it is forgotten."""
-WORDLESS: Final[frozenset[FactRejectReason]] = frozenset({"fenced", "tombstone"})
+WORDLESS: Final[frozenset[FactRejectReason]] = frozenset({"fenced", "tombstone", "source_off"})
 RANK: Final[dict[Origin, int]] = {"extracted": 0, "imported": 1, "stated": 2}
 
 
@@ -148,9 +150,11 @@ class _Draft:
 def refusal(
     state: FactsState, candidate: Candidate, origin: Origin, source: int, now: Microseconds
 ) -> FactRejectReason | None:
-    """The first rule that keeps a candidate from being a fact (F1, F2)."""
+    """The first rule that keeps a candidate from being a fact (F1, F2, F9)."""
     if candidate.secret:
         return "secret"
+    if is_off(state.switches, source_of_fact(preference=candidate.preference)):
+        return "source_off"
     if candidate.blank:
         return "blank"
     if not CONFIDENCE_MIN <= candidate.confidence_milli <= CONFIDENCE_MAX:
@@ -256,6 +260,7 @@ def _said(
             valid_from=candidate.valid_from,
             expires_at=candidate.expires_at,
             sensitive=candidate.sensitive,
+            preference=candidate.preference,
             used_at=now,
             said=candidate.said,
         )
@@ -271,6 +276,7 @@ def _said(
         valid_from=decides.valid_from,
         expires_at=decides.expires_at,
         sensitive=known.sensitive or candidate.sensitive,
+        preference=known.preference or candidate.preference,
         used_at=now,
     )
 
@@ -305,6 +311,8 @@ def _take_in(state: FactsState, heard: Heard) -> FactsState:
             fence = max(state.fence, heard.fence)
             fenced = tuple(source for source in state.fenced if source > fence)
             return replace(state, fence=fence, fenced=fenced, tombstones=_standing(state, heard.at))
+        case SourceSwitched():
+            return replace(state, switches=(*state.switches, Switch(heard.source, heard.on, heard.fence)))
         case FactsUsed():
             used = frozenset(heard.facts)
             rows = tuple(replace(row, used_at=heard.at) if row.fact in used else row for row in state.rows)

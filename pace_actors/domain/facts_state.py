@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from eventlog import Code
 from pace_actors.values import FactText, Microseconds, Origin, Struct
 
 
@@ -43,6 +44,7 @@ class FactRow(Struct, frozen=True, kw_only=True):
     valid_from: Microseconds = 0
     expires_at: Microseconds = 0
     sensitive: bool = False
+    preference: bool = False
     used_at: Microseconds = 0
     """When it was last learnt, confirmed or shown."""
     said: FactText = FactText()
@@ -65,6 +67,15 @@ class Tombstone(msgspec.Struct, frozen=True, gc=False):
     until: Microseconds
 
 
+class Switch(Struct, frozen=True):
+    """A type of source that was switched on or off."""
+
+    source: Code
+    on: bool
+    fence: int
+    """What lies behind this position of the log was brought while it stood so."""
+
+
 class FactsState(Struct, frozen=True, kw_only=True):
     """What is known of one user after a whole number of batches."""
 
@@ -78,6 +89,8 @@ class FactsState(Struct, frozen=True, kw_only=True):
     fenced: tuple[int, ...] = ()
     """Nor from these, which lie behind it."""
     used_noted_at: Microseconds = 0
+    switches: tuple[Switch, ...] = ()
+    """As they were made, oldest first."""
 
     @property
     def active(self) -> tuple[FactRow, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from eventlog import EventLog, StoredEvent
+from eventlog import AscendingKey, EventLog, StoredEvent
 from pace_actors.domain import facts
-from pace_actors.domain.facts_state import FactsState
+from pace_actors.domain.facts_state import FactsState, Switch
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.domain.thread import evolve
 from pace_actors.events import (
@@ -20,6 +20,7 @@ from pace_actors.events import (
     FactStated,
     FactSuperseded,
     Heard,
+    SourceSwitched,
     SummaryRequested,
     TurnHeard,
     TurnRecorded,
@@ -140,6 +141,27 @@ def candidate_at(log: EventLog, stream: str, fact: int) -> Candidate | None:
     if isinstance(heard, CandidatesExtracted):
         return heard.candidates[decision.item]
     return heard.candidate if isinstance(heard, FactStated) else None
+
+
+_SWITCH: Final = b"\x05"
+
+
+def switch_key(number: int) -> bytes:
+    """The idempotency key of a user's first, second, … switch of a source: by it they are found without a search."""
+    return AscendingKey(_SWITCH + number.to_bytes(8, "big"))
+
+
+def switches_before(log: EventLog, stream: str, position: int) -> tuple[Switch, ...]:
+    """The switches that a user had made before a position of the log; nearly always none, at the cost of a look-up."""
+    found: list[Switch] = []
+    while (switched := log.find(stream, switch_key(len(found) + 1))) is not None:
+        event = log.event_at(switched.first_position)
+        if event is None or event.position >= position:
+            break
+        heard = REGISTRY.decode(event)
+        assert isinstance(heard, SourceSwitched)
+        found.append(Switch(heard.source, heard.on, heard.fence))
+    return tuple(found)
 
 
 class HeardTurn(NamedTuple):

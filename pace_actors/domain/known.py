@@ -23,9 +23,8 @@ from pace_actors.events import (
     FactSuperseded,
     ForgetAsked,
 )
-from pace_actors.values import FactText, Microseconds, Origin
+from pace_actors.values import PREFERENCE, FactText, Microseconds, Origin
 
-PREFERENCE: Final = "#preference"
 _WORD = re.compile(r"\w+")
 _STOP_WORDS: Final = (
     "a an and are as at be but by can did do does for from had has have he her him his how i if in is it its me my no"

@@ -17,7 +17,7 @@ from pace_actors.domain.redaction import RedactionPolicy, redact
 from pace_actors.domain.text import collapse, repair
 from pace_actors.errors import InvalidInput
 from pace_actors.events import NoteTaken
-from pace_actors.values import Candidate, FactText, Microseconds
+from pace_actors.values import PREFERENCE, Candidate, FactText, Microseconds
 
 PREPARE_FACTS_VERSION: Final = 1
 """Goes up when any rule in this module or below it changes what it makes of the same words."""
@@ -98,6 +98,7 @@ def prepare_candidate(
         triple=_digest(salt, b"triple", *map(normal, (said.subject, said.predicate, said.value))),
         confidence_milli=confidence_milli,
         sensitive=is_sensitive(said.subject, said.predicate, said.value, said.topics),
+        preference=PREFERENCE in said.topics,
         blank=not all(map(_has_words, (said.subject, said.predicate, said.value))),
         learned_at=learned_at,
         valid_from=valid_from,

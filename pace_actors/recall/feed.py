@@ -6,18 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from eventlog import EventLog, StoredEvent
-from pace_actors.domain.fold import TurnAt, candidate_at, turn_at
-from pace_actors.domain.known import PREFERENCE
+from pace_actors.domain.fold import TurnAt, candidate_at, switches_before, turn_at
 from pace_actors.domain.patterns import extract, is_sensitive
+from pace_actors.domain.sources import HISTORY, NOTES, is_off, source_of_fact
 from pace_actors.events import REGISTRY, NoteTaken, TurnHeard
 from pace_actors.recall.entries import cut, entries_of_turn
 from pace_actors.recall.port import Entry
-from pace_actors.values import DEFAULT_USER, Candidate, ThreadKey, UserKey
+from pace_actors.values import DEFAULT_USER, PREFERENCE, Candidate, ThreadKey, UserKey
 
-HISTORY = "pace_history"
-PREFERENCES = "preference"
-FACTS = "episodic_memory"
-NOTES = "notes"
 TYPES = frozenset({
     "TurnHeard", "TurnWithdrawn", "ThreadErased", "FactAdded", "FactRestored", "FactReplaced", "FactEvicted",
     "FactLapsed", "FactForgotten", "NoteTaken",
@@ -34,7 +30,17 @@ class Change(NamedTuple):
 
 
 def change_of(log: EventLog, event: StoredEvent) -> Change:
-    """What this event changes."""
+    """What this event changes. What comes of a source that its owner has switched off is not recorded."""
+    change = _change_of(log, event)
+    added = [entry for entry in change.added if not _is_off(log, entry)]
+    return change if len(added) == len(change.added) else change._replace(added=added)
+
+
+def _is_off(log: EventLog, entry: Entry) -> bool:
+    return is_off(switches_before(log, UserKey(entry.owner).stream, entry.position), entry.source)
+
+
+def _change_of(log: EventLog, event: StoredEvent) -> Change:
     match event.type:
         case "TurnHeard":
             turn = turn_at(log, event.position)
@@ -94,11 +100,11 @@ def fact_entry(stream: str, fact: int, candidate: Candidate, position: int) -> E
     """The entry of a fact."""
     said = candidate.said
     owner = UserKey.of_stream(stream) or UserKey(DEFAULT_USER)
-    preferred = PREFERENCE in said.topics
+    preferred = candidate.preference or PREFERENCE in said.topics
     return Entry(
         id=fact_entry_id(stream, fact),
         kind="preference" if preferred else "fact",
-        source=PREFERENCES if preferred else FACTS,
+        source=source_of_fact(preference=preferred),
         owner=owner.user,
         title="",
         text=f"{said.subject} {said.predicate} {said.value}",

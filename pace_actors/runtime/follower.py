@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eventlog import EventLog, StoredEvent
@@ -54,7 +55,7 @@ class FollowerActor(ABC):
         self._follower_logger = logger.bind(follower=self.name)
         self._unsubscribe: Callable[[], None] | None = None
         self._bell_rang = False
-        self._idlers: list[tuple[m.WaitIdle, Reply]] = []
+        self._idlers: list[tuple[m.WaitIdle, Reply, float]] = []
         self._handling: Work | None = None
         self._begun: dict[int, Work] = {}
 
@@ -217,7 +218,8 @@ class FollowerActor(ABC):
                     reply.give(released)
             case m.WaitIdle():
                 assert reply is not None
-                self._idlers.append((message, reply))
+                patience_s = inf if message.patience_s is None else message.patience_s
+                self._idlers.append((message, reply, self._host.monotonic_s() + patience_s))
             case m.ViewFollower():
                 assert reply is not None
                 reply.give(self._view())
@@ -430,12 +432,21 @@ class FollowerActor(ABC):
     # --- being asked --------------------------------------------------------------------------------------------------
 
     def _tell_idlers(self) -> None:
-        position = self._follower.position
-        for idler in [each for each in self._idlers if each[0].position <= position]:
-            wanted, reply = idler
-            if self._is_idle() if wanted.since is None else self._is_done(wanted.since, wanted.position):
+        if not self._idlers:
+            return
+        position, now = self._follower.position, self._host.monotonic_s()
+        waiting = []
+        for idler in self._idlers:
+            wanted, reply, until = idler
+            if now >= until:
+                reply.fail(TimeoutError())
+            elif position >= wanted.position and (
+                self._is_idle() if wanted.since is None else self._is_done(wanted.since, wanted.position)
+            ):
                 reply.give(position)
-                self._idlers.remove(idler)
+            else:
+                waiting.append(idler)
+        self._idlers = waiting
 
     def _is_idle(self) -> bool:
         return not self._ready and all(work.rests for work in self._begun.values())

@@ -68,6 +68,7 @@ REQUESTS: dict[str, Callable[[FactsWorld], m.Message]] = {
     ),
     "ForgetFacts": lambda world: m.ForgetFacts(at=world.host.now(), facts=(3,)),
     "TakeNote": lambda world: m.TakeNote(at=world.host.now(), text="a note", note_id="once"),
+    "SwitchSource": lambda world: m.SwitchSource(at=world.host.now(), source="mail", on=False),
 }
 
 

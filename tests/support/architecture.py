@@ -18,7 +18,10 @@ FUNCTION_LINES_MAX = 70
 _BASE = frozenset({"errors", "values", "settings", "events", "messages"})
 _DOMAIN = _BASE | {"domain"}
 _WORK = _DOMAIN | {"models", "runtime", "recall", "mirror"}
-_FACE = _WORK | {"actors", "engine", "core", "thread", "fact_verbs", "pace", "async_pace"}
+_FACE_PARTS = _WORK | {
+    "actors", "engine", "core", "finder", "lease", "thread", "fact_verbs", "recall_verbs", "opening",
+}  # fmt: skip
+_FACE = _WORK | {"finder", "actors", "engine", "core", "thread", "fact_verbs", "pace", "async_pace"}
 
 LAYERS: dict[str, frozenset[str]] = {
     "errors": frozenset(),
@@ -34,12 +37,16 @@ LAYERS: dict[str, frozenset[str]] = {
     "actors": _WORK,
     "simulation": _WORK | {"actors", "engine"},
     "engine": _WORK | {"actors"},
-    "core": _WORK | {"actors", "engine"},
+    "finder": _WORK,
+    "contexts": _WORK | {"engine", "finder"},
+    "core": _WORK | {"actors", "engine", "finder", "contexts"},
     "lease": _WORK | {"actors", "engine", "core"},
     "thread": _WORK | {"actors", "engine", "core", "lease"},
     "fact_verbs": _WORK | {"core"},
-    "pace": _WORK | {"actors", "engine", "core", "lease", "thread", "fact_verbs"},
-    "async_pace": _WORK | {"actors", "engine", "core", "lease", "thread", "fact_verbs", "pace"},
+    "recall_verbs": _WORK | {"core", "finder"},
+    "opening": _WORK | {"actors", "core", "engine"},
+    "pace": _FACE_PARTS,
+    "async_pace": _FACE_PARTS | {"pace"},
     "replay": _DOMAIN,
     "importing": _FACE,
     "cli": _FACE | {"simulation", "replay", "importing"},

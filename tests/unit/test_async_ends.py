@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from pace_actors import core as core_module
+from pace_actors import contexts
 from pace_actors.async_pace import AsyncPace, Wakeups
+from pace_actors.contexts import Contexts
 from pace_actors.core import Core
 from pace_actors.domain.context import Context, assemble
 from pace_actors.engine import Engine
@@ -255,8 +256,8 @@ def test_what_is_cancelled_before_a_thread_takes_it_up_is_done_all_the_same(
 def held(monkeypatch: pytest.MonkeyPatch) -> Gate:
     """All contexts are long ones, and making one is held."""
     gate = Gate()
-    monkeypatch.setattr(Core, "is_large", staticmethod(lambda _view: True))
-    monkeypatch.setattr(core_module, "assemble", gate.before(assemble))
+    monkeypatch.setattr(Contexts, "is_large", staticmethod(lambda _view: True))
+    monkeypatch.setattr(contexts, "assemble", gate.before(assemble))
     return gate
 
 

@@ -18,11 +18,12 @@ import pytest
 
 from eventlog.lmdb.environment import Environment
 from eventlog.lmdb.log import LmdbLog
-from pace_actors import AsyncPace, core
+from pace_actors import AsyncPace, contexts
 from pace_actors.actors import fold_work, thread_actor
 from pace_actors.domain.snapshots import Snapshots
 from pace_actors.domain.state import ThreadState
 from pace_actors.errors import TurnTooLarge
+from pace_actors.recall.tantivy_index import TantivyIndex
 
 LARGE = "All of it again. " * 60_000
 """A megabyte, nearly."""
@@ -64,7 +65,8 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         watch.over(thread_actor, rule)
     watch.over(Snapshots, "of")
     watch.over(fold_work, "fold_task")
-    watch.over(core, "assemble", shows_much)
+    watch.over(contexts, "assemble", shows_much)
+    watch.over(TantivyIndex, "search")
     return watch
 
 
@@ -81,6 +83,10 @@ async def every_verb(place: Path) -> None:
         for _ in range(3):
             await large.record(LARGE, "noted")
         assert len((await large.context()).window[-1].user) == len(LARGE)
+        assert "number 1" in (await new.context("what was number 1?")).local
+        assert (await pace.recall("number 1")).hits
+        await pace.switch("notes", on=False)
+        assert not (await pace.sources())["notes"]
         with pytest.raises(TurnTooLarge):
             await large.record(LARGE * 2)
         assert await new.is_recorded("1")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from pace_actors.values import PREFERENCE
+
 FAMILY, HEALTH, FINANCE, RELATIONSHIP = "#family", "#health", "#finance", "#relationship"
-PREFERENCE, WORK, TRAVEL, PROJECT = "#preference", "#work", "#travel", "#project"
+WORK, TRAVEL, PROJECT = "#work", "#travel", "#project"
 TOPICS = (PREFERENCE, WORK, FAMILY, HEALTH, FINANCE, RELATIONSHIP, TRAVEL, PROJECT)
 """All topics, in the order in which a fact lists them."""
 SENSITIVE = frozenset({HEALTH, FINANCE, RELATIONSHIP})

@@ -12,8 +12,9 @@ from typing import Literal
 import msgspec
 
 from pace_actors.domain.patterns.names import VERBS
-from pace_actors.domain.patterns.sensitivity import FAMILY, HEALTH, PREFERENCE, PROJECT, RELATIONSHIP, WORK
+from pace_actors.domain.patterns.sensitivity import FAMILY, HEALTH, PROJECT, RELATIONSHIP, WORK
 from pace_actors.domain.patterns.words import ANIMAL, CALLING, CONDITION, DATE, DIET, LANGUAGE, RELATIVE, WHEN
+from pace_actors.values import PREFERENCE
 
 Check = Literal["plain", "liking", "disliking", "place", "employer", "job", "name", "habit"]
 """Which values a row refuses; see `checks.accepts`."""

@@ -1,0 +1,75 @@
+"""Finder: asks the index of a directory, and lets nothing out that the log or the user's facts rule out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from eventlog import EventLog, EventLogError
+from pace_actors.domain.facts_state import FactsState
+from pace_actors.domain.sources import is_shown
+from pace_actors.recall.fences import Fences
+from pace_actors.recall.port import Answer, Entry, Hit, Query, RecallError, SearchIndex
+
+BEHIND: Final = "what was withdrawn since the index was made is still being read; ask again in a moment"
+
+
+class Recalled(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found, and what a reader should know of how."""
+
+    hits: tuple[Hit, ...] = ()
+    """Best first."""
+    position: int = 0
+    """Everything up to this position of the log was looked at."""
+    head: int = 0
+    """Where the log ended then."""
+    notes: tuple[str, ...] = ()
+    """Such as terms that were left out, a range of time that was understood, why no vectors were asked."""
+    trouble: str = ""
+    """Why nothing, or not everything, could be looked at; empty when all is well."""
+
+    @property
+    def lag(self) -> int:
+        """Events that were not looked at."""
+        return max(0, self.head - self.position)
+
+
+class Finder:
+    """Safe for any number of threads; never waits for an actor."""
+
+    def __init__(self, log: EventLog, index: SearchIndex, fences: Fences) -> None:
+        self._log = log
+        self._index = index
+        self._fences = fences
+
+    def find(self, query: Query, known: FactsState) -> Recalled:
+        """The hits that may be shown of the user, whose facts are given. Never raises for what is asked."""
+        head = 0
+        try:
+            head = self._log.head()
+            if not self._fences.follow():
+                return Recalled(head=head, position=self._index.position, trouble=BEHIND)
+            answer = self._search(query, known)
+        except (RecallError, EventLogError) as error:
+            return Recalled(head=head, trouble=f"the index cannot be asked: {error}")
+        return Recalled(hits=answer.hits, position=answer.position, head=head, notes=answer.notes)
+
+    def _search(self, query: Query, known: FactsState) -> Answer:
+        facts = {row.fact: row for row in known.active}
+
+        def is_allowed(entry: Entry) -> bool:
+            if not is_shown(known.switches, entry.source, entry.position) or not self._fences.allow(entry):
+                return False
+            if entry.kind not in ("fact", "preference"):
+                return True
+            row = facts.get(int(entry.id.rpartition("/")[2]))
+            return row is not None and (query.include_sensitive or not row.sensitive)
+
+        while True:
+            before = self._fences.restarts
+            answer = self._index.search(query, is_allowed)
+            if before == self._fences.restarts:
+                return answer
+            if not self._fences.follow():  # it began anew meanwhile, and so do we
+                return msgspec.structs.replace(answer, hits=(), notes=(*answer.notes, BEHIND))

@@ -1,0 +1,93 @@
+"""How a directory is opened: what was chosen, and from it the models, the log and the index, or none of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+import eventlog
+from pace_actors.actors.services import TokenCounter
+from pace_actors.core import Core
+from pace_actors.engine import Options
+from pace_actors.errors import InvalidInput
+from pace_actors.events import REGISTRY
+from pace_actors.models.choose import Models, models_from
+from pace_actors.models.port import Summariser
+
+if TYPE_CHECKING:
+    from pace_actors.recall.port import SearchIndex
+
+RECALL_FOLDER: Final = "recall"
+"""In the directory of the log. It can be deleted at any time."""
+
+
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """What is opened, besides the options that every engine has."""
+
+    model: str | Summariser | Models | None = None
+    model_name: str = ""
+    api_key: str | None = None
+    allow_remote_model: bool = False
+    mode: Literal["durable", "relaxed"] = "durable"
+    recall: bool = True
+    logger: Any = None
+    """As it was given."""
+
+    def told(self, options: Options) -> dict[str, Any]:
+        """By name what has to be the same when the directory is opened again in this process."""
+        chosen = {name: getattr(self, name) for name in self.__struct_fields__ if name != "allow_remote_model"}
+        return {name: getattr(options, name) for name in options.__struct_fields__} | chosen
+
+
+def place_of(path: str | PathLike[str]) -> str:
+    """The path as text. Raises `InvalidInput` for what names no directory: bytes do so to the system, but not to us."""
+    place: object = os.fspath(path)
+    if not isinstance(place, str) or not place or "\0" in place:
+        raise InvalidInput(f"path={path!r} names no directory", what="path")
+    return place
+
+
+def check_identity(identity: object) -> str:
+    """`identity`, if it is text. Raises `InvalidInput`."""
+    if not isinstance(identity, str):
+        raise InvalidInput(f"identity is text, not {type(identity).__name__}", what="identity")
+    return identity
+
+
+def check_counter(token_counter: TokenCounter | None) -> TokenCounter | None:
+    """`token_counter`, if it can be called or is none. Raises `InvalidInput`."""
+    if token_counter is not None and not callable(token_counter):
+        raise InvalidInput("token_counter is called with a text and gives a number", what="token_counter")
+    return token_counter
+
+
+def opened(place: str, choices: Choices, options: Options) -> Core:
+    """Models, log and index, or none of them."""
+    models = models_from(
+        choices.model,
+        model_name=choices.model_name,
+        api_key=choices.api_key,
+        allow_remote=choices.allow_remote_model,
+        logger=options.logger,
+    )
+    with contextlib.ExitStack() as undo:
+        undo.callback(models.close)
+        log = eventlog.open(place, REGISTRY, mode=choices.mode)
+        undo.callback(log.close)
+        index = _index_of(place) if choices.recall else None
+        if index is not None:
+            undo.callback(index.close)
+        core = Core(log, models, options, index)
+        undo.pop_all()
+    return core
+
+
+def _index_of(place: str) -> SearchIndex:
+    from pace_actors.recall.tantivy_index import TantivyIndex  # noqa: PLC0415 - loads the search engine
+
+    return TantivyIndex(Path(place) / RECALL_FOLDER)

@@ -1,0 +1,72 @@
+"""What was withdrawn, forgotten or erased and may still be in an index that has not come so far: it is no hit.
+
+The index takes things out in the order of the log, a little later. Between the two, every hit is held against the
+fences of the log itself: those that lie behind the position at which the index was when it was opened or filled anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from eventlog import EventLog
+from pace_actors.events import REGISTRY
+from pace_actors.recall.port import Entry
+from pace_actors.values import ThreadKey
+
+TYPES: Final = frozenset({"FactForgotten", "TurnWithdrawn", "ThreadErased"})
+LOOK_MAX: Final = 20_000
+"""Events of the log that one question reads on; if there are more of them, it is refused, and the next reads on."""
+
+
+class Fences:
+    """Follows the log. Safe for any number of threads."""
+
+    def __init__(self, log: EventLog, position: int) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self._seen = position
+        self._sources: set[int] = set()
+        """Positions of turns that went with a fact that was forgotten."""
+        self._turns: set[tuple[str, int]] = set()
+        self._erased: dict[str, int] = {}
+        """Stream of a thread → position of its last erasure."""
+        self.restarts = 0
+        """How often the index began anew. A search during which this has changed is made again."""
+
+    def begin_at(self, position: int) -> None:
+        """The index is fed from this position on: what lies behind it counts again."""
+        with self._lock:
+            if position < self._seen:
+                self._seen = position
+                self.restarts += 1
+
+    def follow(self, most: int = LOOK_MAX) -> bool:
+        """Read the log on, so many events at most; whether its head was reached."""
+        with self._lock:
+            head = self._log.head()
+            for event in self._log.read_all(self._seen, limit=most) if self._seen < head else ():
+                if event.type in TYPES:
+                    self._take(event.type, event.stream, event.position, REGISTRY.decode(event))
+                self._seen = event.position
+            return self._seen >= head
+
+    def _take(self, kind: str, stream: str, position: int, decoded: object) -> None:
+        match kind:
+            case "FactForgotten":
+                self._sources.update(decoded.sources)  # type: ignore[attr-defined]
+            case "TurnWithdrawn":
+                self._turns.update((stream, turn) for turn in decoded.turns)  # type: ignore[attr-defined]
+            case _:
+                self._erased[stream] = position
+
+    def allow(self, entry: Entry) -> bool:
+        """Whether an entry may be shown. Looks nothing up."""
+        if entry.kind != "turn":
+            return True
+        stream = ThreadKey(entry.owner, entry.thread).stream
+        return (
+            entry.position not in self._sources
+            and (stream, entry.turn) not in self._turns
+            and entry.position > self._erased.get(stream, 0)
+        )
