@@ -11,7 +11,14 @@ from typing import Literal
 
 import regex
 
-from pace_actors.domain.secret_shapes import REDACTION_VERSION, Span, spans_across, spans_after, spans_in
+from pace_actors.domain.secret_shapes import (
+    PIECE_CHARS,
+    REDACTION_VERSION,
+    Span,
+    spans_across,
+    spans_after,
+    spans_in,
+)
 from pace_actors.domain.secret_values import made_up
 from pace_actors.values import Masked
 
@@ -84,7 +91,11 @@ _UNSEEN_ASCII = re.compile("[\x00-\x08\x0e-\x1b\x7f]+")
 
 def _seen(text: str) -> str:
     """The text as a reader sees it."""
-    return (_UNSEEN_ASCII if text.isascii() else _UNSEEN).sub("", text)
+    unseen = _UNSEEN_ASCII if text.isascii() else _UNSEEN
+    if len(text) <= PIECE_CHARS:
+        return unseen.sub("", text)
+    starts = range(0, len(text), PIECE_CHARS)
+    return "".join([unseen.sub("", text[start : start + PIECE_CHARS]) for start in starts])
 
 
 def _masked(texts: tuple[str, ...], numbers: _Numbers) -> tuple[str, ...]:
