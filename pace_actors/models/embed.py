@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import math
 import struct
 from collections.abc import Sequence
-from operator import mul
 from typing import Any, ClassVar, Final
 
 from pace_actors.models.decode import opened, useless
 from pace_actors.models.http import ServerClient
 from pace_actors.models.port import ModelFailure, Vector
+from pace_actors.models.unit import checked
 
 EMBED_BYTES_MAX: Final = 32 * 1024 * 1024
 """64 vectors of 4,096 numbers in words have some 6 MB."""
-DIMENSIONS_MAX: Final = 16_384
 
 
 class EmbeddingClient(ServerClient):
@@ -61,32 +59,6 @@ def decode_vectors(status: int, body: bytes, count: int, *, hint: str = "", hide
     if len(items) != count:
         raise ModelFailure("malformed", f"{len(items)} vectors for {count} texts")
     return checked(list(map(_numbers, _in_order(items))), count)
-
-
-def checked(vectors: Sequence[Vector], count: int) -> list[Vector]:
-    """The same vectors, each scaled to length 1. Raises `ModelFailure`, kind `malformed`, saying what is wrong."""
-    if len(vectors) != count:
-        raise ModelFailure("malformed", f"{len(vectors)} vectors for {count} texts")
-    scaled = list(map(_scaled, vectors))
-    dimensions = {len(vector) for vector in scaled}
-    if len(dimensions) > 1:
-        raise ModelFailure("malformed", f"vectors of {len(dimensions)} different dimensions")
-    return scaled
-
-
-def _scaled(vector: Vector) -> Vector:
-    try:
-        numbers = [float(number) for number in vector]
-        length = math.sqrt(math.fsum(map(mul, numbers, numbers)))
-    except (TypeError, ValueError, OverflowError):
-        raise ModelFailure("malformed", "a vector is missing, or holds what is no number") from None
-    if not 1 <= len(numbers) <= DIMENSIONS_MAX:
-        raise ModelFailure("malformed", f"a vector of {len(numbers)} numbers")
-    if not math.isfinite(length):
-        raise ModelFailure("malformed", "a vector is not finite")
-    if length == 0:
-        raise ModelFailure("malformed", "a vector is zero")
-    return [number / length for number in numbers]
 
 
 def _in_order(items: list[Any]) -> list[Any]:

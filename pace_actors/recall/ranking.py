@@ -57,31 +57,45 @@ def best_of_each_first(hits: Sequence[Hit]) -> list[Hit]:
 # === vectors ==========================================================================================================
 
 
-def blend(hits: Sequence[Hit], query: Vector, vectors: Mapping[str, Vector | None]) -> tuple[list[Hit], str | None]:
+def blend(
+    hits: Sequence[Hit], query: Vector, vectors: Mapping[str, Vector | None], *, partly: bool = False
+) -> tuple[list[Hit], str | None]:
     """Hits in the order of half their score and half their cosine, both spread over 0 … 1; ties by cosine.
 
     `vectors` holds the vector of each hit by the id of its entry. Returns the hits as they were, and a reason, where a
     vector is missing, empty, zero, of another dimension, or no number.
+
+    With `partly` a hit of which `vectors` says nothing keeps its lexical score, spread with those of the others: half
+    of the log may not be embedded yet.
     """
     if not hits:
         return list(hits), None
+    absent = {hit.entry.id for hit in hits if hit.entry.id not in vectors} if partly else set()
     try:
         given = _checked(query, "the query")
-        cosines = [_cosine(given, vectors.get(hit.entry.id), hit.entry.id) for hit in hits]
+        cosines = {
+            hit.entry.id: _cosine(given, vectors.get(hit.entry.id), hit.entry.id)
+            for hit in hits
+            if hit.entry.id not in absent
+        }
     except _UnusableVector as error:
         return list(hits), str(error)
     lexical = _spread([hit.score for hit in hits])
-    close = _spread(cosines)
-    blended = [
-        replace(
-            hit,
-            score=0.5 * lexical[at] + 0.5 * close[at],
-            parts=hit.parts | {"lexical": lexical[at], "cosine": cosines[at]},
-            explanation=f"{hit.explanation}; cosine {cosines[at]:.2f}",
-        )
-        for at, hit in enumerate(hits)
-    ]
-    return sorted(blended, key=lambda hit: (-hit.score, -hit.parts["cosine"])), None
+    close = dict(zip(cosines, _spread(list(cosines.values())), strict=True))
+    blended = [_blended(hit, score, close, cosines) for hit, score in zip(hits, lexical, strict=True)]
+    return sorted(blended, key=lambda hit: (-hit.score, -hit.parts.get("cosine", 0.0))), None
+
+
+def _blended(hit: Hit, lexical: float, close: Mapping[str, float], cosines: Mapping[str, float]) -> Hit:
+    id_ = hit.entry.id
+    if id_ not in close:
+        return replace(hit, score=lexical, parts=hit.parts | {"lexical": lexical}, explanation=hit.explanation)
+    return replace(
+        hit,
+        score=0.5 * lexical + 0.5 * close[id_],
+        parts=hit.parts | {"lexical": lexical, "cosine": cosines[id_]},
+        explanation=f"{hit.explanation}; cosine {cosines[id_]:.2f}",
+    )
 
 
 def hybrid(
@@ -89,6 +103,8 @@ def hybrid(
     neighbours: Sequence[Hit],
     query: Vector,
     vectors: Mapping[str, Vector | None],
+    *,
+    partly: bool = False,
 ) -> tuple[list[Hit], str | None]:
     """The same over the hits and, besides, the embedding's own candidates, whose lexical score is 0.
 
@@ -104,7 +120,7 @@ def hybrid(
         ]
     except _UnusableVector as error:
         return list(hits), str(error)
-    blended, reason = blend([*hits, *near], query, vectors)
+    blended, reason = blend([*hits, *near], query, vectors, partly=partly)
     return (list(hits), reason) if reason else (blended, None)
 
 
@@ -151,5 +167,7 @@ def _cosine(query: list[float], vector: Vector | None, of: str) -> float:
 
 def _spread(values: Sequence[float]) -> list[float]:
     """Min–max to 0 … 1; all 1 where they are equal."""
+    if not values:
+        return []
     low, high = min(values), max(values)
     return [(value - low) / (high - low) if high > low else 1.0 for value in values]

@@ -76,16 +76,17 @@ def search(query: Query, shelves: Sequence[Shelf], is_allowed: Allowed, *, posit
     query = replace(query, text=repair(query.text)[0], owner=repair(query.owner)[0])
     limit = max(0, min(query.limit, LIMIT_MAX))
     within = dates.find_range(query.text, query.now, query.zone)
-    fits = functools.partial(_fits, query=query, is_allowed=is_allowed)
+    may_show = functools.partial(fits, query=query, is_allowed=is_allowed)
     if within is not None and within.alone:
-        hits = _listed(query, shelves, within, fits, limit)
+        hits = _listed(query, shelves, within, may_show, limit)
         notes: tuple[str, ...] = (f"newest of {within.words}",)
     else:
-        hits, notes = _ranked(query, shelves, within, fits, limit)
+        hits, notes = _ranked(query, shelves, within, may_show, limit)
     return Answer(hits=tuple(hits[:limit]), position=position, notes=notes, pending=pending)
 
 
-def _fits(entry: Entry, *, query: Query, is_allowed: Allowed) -> bool:
+def fits(entry: Entry, *, query: Query, is_allowed: Allowed) -> bool:
+    """Whether an entry may be a hit of this query, whatever its words."""
     return (
         entry.owner == query.owner
         and (query.kinds is None or entry.kind in query.kinds)
@@ -184,7 +185,7 @@ def _drafts(
         if not shown:
             continue
         lexical = sum(score for score, _ in shown.values())
-        if query.floor and not _reaches_floor(lexical, [entry for _, entry in shown.values()], asked):
+        if not _reaches_floor(query.floor, lexical, [entry for _, entry in shown.values()], asked):
             refused += 1
             if refused > REFUSED_MAX:
                 break
@@ -206,9 +207,9 @@ def _sources(query: Query, shelves: Sequence[Shelf]) -> set[str]:
     return found if query.sources is None else found & query.sources
 
 
-def _reaches_floor(score: float, entries: Sequence[Entry], asked: Plan) -> bool:
+def _reaches_floor(times: float, score: float, entries: Sequence[Entry], asked: Plan) -> bool:
     """Whether it holds enough of what was asked: by its score, or, where length speaks against it, by its terms."""
-    floor = ranking.floor(asked.terms)
+    floor = times * ranking.floor(asked.terms)
     if score >= floor * asked.total or len(asked.shares) == 1 == round(sum(asked.shares.values()), 6):
         return True
     held = {match.term for entry in entries for match in _everywhere(entry, asked)}

@@ -32,7 +32,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "domain": _BASE - {"messages"},
     "models": _DOMAIN,
     "runtime": _DOMAIN,
-    "recall": _DOMAIN,
+    "recall": _DOMAIN | {"models"},  # an embedder is asked there
     "mirror": _DOMAIN,
     "actors": _WORK,
     "simulation": _WORK | {"actors", "engine"},

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from pace_actors.errors import InvalidInput, ModelNotAllowed
 from pace_actors.models import Breaker, BreakingEmbedder, ModelFailure, Vector, embedder_from
-from pace_actors.models.embed import DIMENSIONS_MAX, decode_vectors
+from pace_actors.models.embed import decode_vectors
+from pace_actors.models.unit import DIMENSIONS_MAX
 from pace_actors.values import Failure
 from tests.unit.models.helpers import Clock, Log
 

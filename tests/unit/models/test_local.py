@@ -20,8 +20,8 @@ from tests.unit.models.helpers import Clock
 
 WORDS = WordPiece()
 
-# As `tokenizers` 0.23 gives them with the tokenizer.json of all-MiniLM-L6-v2. On 32,469 texts of the public conversations,
-# XQuAD and the hostile strings both gave the same.
+# As `tokenizers` 0.23 gives them with the tokenizer.json of all-MiniLM-L6-v2. On 32,469 texts of the public
+# conversations, XQuAD and the hostile strings both gave the same.
 KNOWN: dict[str, list[int]] = {
     "I moved to Porto last week.": [1045, 2333, 2000, 13809, 2197, 2733, 1012],
     "Café naïve — 東京 is 2,000 km away!": [7668, 15743, 1517, 1879, 1755, 2003, 1016, 1010, 2199, 2463, 2185, 999],
