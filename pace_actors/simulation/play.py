@@ -52,7 +52,7 @@ BAD: dict[str, FoldReply | ModelFailure] = {
 """What a bad answer of a schedule is."""
 
 
-_SEEN = re.compile(r"Seen( \d+)+\.")
+_SEEN = re.compile(r"Seen( t\d+)+\.")  # numbers alone can be taken for a card's, and masked
 TAINTED = "It goes on from words that name no turn."
 
 
@@ -61,7 +61,7 @@ def seen_script(task: FoldTask) -> FoldReply:
     if task.base and not _SEEN.fullmatch(task.base):
         return FoldReply(text=TAINTED, input_chars=task.input_chars)
     turns = {*seen_in(task.base), *(turn.turn for turn in task.turns)}
-    return FoldReply(text=f"Seen {' '.join(map(str, sorted(turns)))}.", input_chars=task.input_chars)
+    return FoldReply(text=f"Seen {' '.join(f't{turn}' for turn in sorted(turns))}.", input_chars=task.input_chars)
 
 
 def seen_in(text: str) -> frozenset[int]:

@@ -25,7 +25,7 @@ from pace_actors.domain.state import EMPTY, ThreadState, state_digest
 from pace_actors.engine import Engine, EngineHost, Options
 from pace_actors.errors import ActorUnavailable
 from pace_actors.events import REGISTRY, AnswerArrived, ClockRead, SummaryAccepted, SummaryRejected, SummaryRequested
-from pace_actors.models.port import Extractor, Summariser
+from pace_actors.models.port import Embedder, Extractor, Summariser
 from pace_actors.models.scripted import Script
 from pace_actors.recall.port import SearchIndex
 from pace_actors.runtime.promise import Promise
@@ -64,6 +64,7 @@ class World:
         sleep_after_s: float = 1800.0,
         learns: bool = True,
         index: SearchIndex | None = None,
+        embedder: Embedder | None = None,
         **settings: Any,
     ) -> None:
         self.settings_at_open = settings
@@ -73,6 +74,7 @@ class World:
         self._sleep_after_s = sleep_after_s
         self._learns = learns
         self.index = index
+        self.embedder = embedder
         self._logger = logger or cast("FilteringBoundLogger", structlog.wrap_logger(None, processors=[_drop]))
         self._random = None if seed is None else random.Random(seed)  # noqa: S311 - a schedule, not a secret
         self._seed = seed
@@ -117,7 +119,7 @@ class World:
     def _begin(self) -> None:
         log = cast("EventLog", WatchedLog(self.log, self))
         host = cast("EngineHost", self.host)
-        self.engine = Engine(log, host, self._summariser, self._options(), self._extractor(), self.index)
+        self.engine = Engine(log, host, self._summariser, self._options(), self._extractor(), self.index, self.embedder)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
