@@ -11,6 +11,7 @@ import msgspec
 
 from eventlog import EventLog, EventLogError
 from pace_actors import messages as m
+from pace_actors.actors.embedder_actor import EmbedderActor
 from pace_actors.actors.extractor_actor import ExtractorActor, ModelExtractorActor
 from pace_actors.actors.fact_store_actor import FactStoreActor
 from pace_actors.actors.index_actor import IndexActor
@@ -26,9 +27,10 @@ from pace_actors.domain.redaction import RedactionPolicy
 from pace_actors.domain.snapshots import EVERY
 from pace_actors.domain.state import EMPTY, state_digest
 from pace_actors.errors import ActorUnavailable, DeadlineExceeded, MailboxFull, PaceClosed
-from pace_actors.models.port import Extractor, Summariser
+from pace_actors.models.port import Embedder, Extractor, Summariser
 from pace_actors.recall.fences import Fences
 from pace_actors.recall.port import SearchIndex
+from pace_actors.recall.vectors import Vectors
 from pace_actors.runtime.port import Address, Answer, Host
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.router import Router
@@ -95,6 +97,7 @@ class Engine:
         options: Options,
         extractor: Extractor | None = None,
         index: SearchIndex | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         self.log = log
         self.host = host
@@ -145,6 +148,11 @@ class Engine:
         self.search = None if index is None else self._searching(index)
         if self.search is not None:
             followers.append(self.search.actor)
+        self.vectors = None if embedder is None else Vectors(log)
+        """Of what can be found, if there is an embedder."""
+        if embedder is not None and self.vectors is not None:
+            actor = EmbedderActor(self.services, embedder, self.vectors)
+            followers.append(host.spawn(actor, EmbedderActor.name))
         self.followers: Sequence[Address] = (*followers, self.withdrawer)
         """The background workers."""
 
