@@ -122,8 +122,8 @@ class FollowerActor(ABC):
                 self._busy.discard(work.key)
                 if self._waiting.get(work.key):
                     self._ready.append(work.key)
-                elif work.key in self._released:
-                    self._follower.release(self._released.pop(work.key))
+                else:
+                    self._unpark(work.key)
 
     def deliver(self, work: Work, asks: Sequence[Ask]) -> None:
         """Tell others what came of it, again until all have answered, then finish. Who is told does it once."""
@@ -311,6 +311,8 @@ class FollowerActor(ABC):
             del self._waiting[key]
         if positions:
             self._start_work(Work(key, positions, self._events(positions)))
+        else:
+            self._unpark(key)
         return True
 
     def _events(self, positions: Sequence[int]) -> list[StoredEvent]:
@@ -427,7 +429,14 @@ class FollowerActor(ABC):
         for event in self._log.read_all(position - 1, self.types, end - position + 1):
             if event.position <= end and self.take(event) == parked.key:
                 self._enqueue(parked.key, event.position)
+        if parked.key not in self._waiting:
+            self._unpark(parked.key)
         return True
+
+    def _unpark(self, key: str) -> None:
+        """Nothing of a key is left to do, whoever did it: if it was released, it is parked no more."""
+        if key in self._released:
+            self._follower.release(self._released.pop(key))
 
     # --- being asked --------------------------------------------------------------------------------------------------
 

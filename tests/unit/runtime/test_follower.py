@@ -358,6 +358,59 @@ def test_what_is_parked_is_released_with_what_came_later_of_its_key() -> None:
     assert place.view().parked == ()
 
 
+class Decided(Leaf):
+    """Work that somebody else may have decided: a `mark` of a stream ends everything of it so far."""
+
+    def __init__(self, log: MemoryLog, host: SimulatedHost, *, at_once: bool = True) -> None:
+        super().__init__(log, host, at_once=at_once)
+        self.taken: list[StoredEvent] = []
+
+    def take(self, event: StoredEvent) -> str | None:
+        if event.type == "mark":
+            self.finish(*(each.position for each in self.taken if each.stream == event.stream))
+        else:
+            self.taken.append(event)
+        return super().take(event)
+
+
+class Settled(Leaf):
+    """Finds, when it looks again, that there is nothing to do any more."""
+
+    settled = False
+
+    def take(self, event: StoredEvent) -> str | None:
+        return None if self.settled else super().take(event)
+
+
+def test_what_is_released_and_was_decided_meanwhile_is_parked_no_more() -> None:
+    """Nothing is begun again: a decision that came later in the log ends it."""
+    place = Place(Decided)
+    place.poison = place.leaf.poison = {1}
+    place.append("a")
+    place.advance(PARK_S)
+    place.append("a", type_name="mark")
+    assert [parked.position for parked in place.view().parked] == [1]
+    place.leaf.began.clear()
+    assert place.host.ask(place.address, m.ReleaseParked(position=1)) is True
+    place.run()
+    assert place.leaf.began == []
+    assert place.view().parked == ()
+    place.crash()
+    assert place.view().parked == ()
+
+
+def test_what_is_released_and_is_no_work_any_more_is_parked_no_more() -> None:
+    place = Place(Settled)
+    place.poison = place.leaf.poison = {1}
+    place.append("a")
+    place.advance(PARK_S)
+    assert [parked.position for parked in place.view().parked] == [1]
+    cast("Settled", place.leaf).settled = True
+    assert place.host.ask(place.address, m.ReleaseParked(position=1)) is True
+    place.run()
+    assert place.view().parked == ()
+
+
 # --- a real file, processes that really end ---------------------------------------------------------------------------
 
 LIFE = """
