@@ -1,4 +1,4 @@
-"""Writes the tables of README.md from bench/results, between `<!-- bench:NAME -->` and `<!-- /bench -->`.
+"""Writes the tables of README.md and docs/races.md from bench/results, between `<!-- bench:NAME -->` and its close.
 
 `--check` writes nothing and exits 1 where the tables are not those of the results.
 """
@@ -11,8 +11,11 @@ from pathlib import Path
 
 from bench.harness import RESULTS, read_report
 from bench.manifest import ROOT
+from bench.racing.report import read_races
 
 README = ROOT / "README.md"
+RACES = ROOT / "docs" / "races.md"
+PAGES = (README, RACES)
 _OPEN = re.compile(r"^<!-- bench:(?P<name>[\w-]+) -->$")
 _CLOSE = "<!-- /bench -->"
 
@@ -44,6 +47,11 @@ def render(text: str, results: Path) -> str:
 
 
 def _table(name: str, results: Path) -> str:
+    if name.startswith("races-"):
+        tables = read_races(results / "races.json").tables()
+        if name not in tables:
+            raise BadMark(f"no table {name!r} in races.json; there are {', '.join(tables)}")
+        return tables[name]
     place = results / f"{name}.json"
     if not place.exists():
         raise BadMark(f"no report {name!r} in the results; make it with: python -m bench.{name} --publish")
@@ -51,18 +59,19 @@ def _table(name: str, results: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Render README.md in place, or compare."""
-    if not README.exists():
-        return 0
-    text = README.read_text(encoding="utf-8")
-    rendered = render(text, RESULTS)
-    if "--check" in arguments:
-        if rendered != text:
-            print("README.md: its tables are not those of bench/results; run: make docs", file=sys.stderr)
-        return int(rendered != text)
-    if rendered != text:
-        README.write_text(rendered, encoding="utf-8")
-    return 0
+    """Render the pages in place, or compare."""
+    stale = 0
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8") if page.exists() else ""
+        rendered = render(text, RESULTS)
+        if rendered == text:
+            continue
+        if "--check" in arguments:
+            print(f"{page.name}: its tables are not those of bench/results; run: make docs", file=sys.stderr)
+            stale = 1
+        else:
+            page.write_text(rendered, encoding="utf-8")
+    return stale
 
 
 if __name__ == "__main__":

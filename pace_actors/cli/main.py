@@ -22,11 +22,15 @@ COMMANDS: dict[str, str] = {
     "remember": "pace_actors.cli.remember",
     "forget": "pace_actors.cli.forget",
     "note": "pace_actors.cli.note",
+    "recall": "pace_actors.cli.recall",
+    "sources": "pace_actors.cli.sources",
+    "doctor": "pace_actors.cli.doctor",
     "log": "pace_actors.cli.log",
     "state": "pace_actors.cli.state",
     "replay": "pace_actors.cli.replay",
     "stats": "pace_actors.cli.stats",
     "simulate": "pace_actors.cli.simulate",
+    "bench": "pace_actors.cli.bench",
     "help": "pace_actors.cli.help",
 }
 """Command → the module that has it as `command`; loaded when it is asked for."""
@@ -37,6 +41,7 @@ Examples:
   pace import chats.jsonl --into ada.pace      conversations from a file
   pace context ada.pace kitchen --user ada     what the planner sees
   pace facts ada.pace --user ada               what is known of a user
+  pace recall ada.pace "harbour tour"          what was said, noted and learnt of it
   pace help exit-codes                         every exit code, and the errors behind it
 """
 

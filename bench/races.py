@@ -1,0 +1,98 @@
+"""What late, overlapping and failing summaries do to a conversation, by strategy; ours runs the real actors.
+
+`--real` adds the arm on threads and a real HTTP server; `--other` the sessions of the OpenAI Agents SDK, where they are
+installed (`pip install openai-agents`). Intervals are of the runs, resampled. `pace bench races` is a small one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.harness import OUT, RESULTS
+from bench.manifest import ROOT, take_manifest
+from bench.racing.plot import plots
+from bench.racing.report import RaceReport
+from pace_actors.simulation.races.load import SHAPES, Load
+from pace_actors.simulation.races.race import STRATEGIES, Row, race
+
+MEANS = (0.5, 1.0, 2.0, 4.0)
+RATES = (0.0, 0.05, 0.2)
+PLAIN = 3
+"""The first three strategies are quick to simulate, and run ten times as often."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, print, store, plot."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=30, help="conversations of 120 turns, of each of our modes (30)")
+    parser.add_argument("--rounds", type=int, default=0, help=argparse.SUPPRESS)  # `python -m bench` gives it to all
+    parser.add_argument("--full", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
+    parser.add_argument("--real", action="store_true", help="threads and HTTP too: a minute")
+    parser.add_argument("--other", action="store_true", help="the sessions of the OpenAI Agents SDK too")
+    parser.add_argument("--quick", action="store_true", help="two short runs: does it work at all?")
+    parser.add_argument("--publish", action="store_true", help="write bench/results and the plots of docs/races.md")
+    given = parser.parse_args(argv)
+    if given.publish and given.quick:
+        parser.error("figures of --quick mean nothing and are not published")
+    report = measure(2 if given.quick else given.runs, given.seed, real=given.real, other=given.other)
+    for name, table in report.tables().items():
+        print(f"## {name}\n\n{table}\n")
+    write(report, RESULTS if given.publish else OUT, ROOT / "docs" if given.publish else OUT)
+
+
+def measure(runs: int, seed: int, *, real: bool = False, other: bool = False) -> RaceReport:
+    """All tables."""
+    flags = "".join(f" --{name}" for name, chosen in (("real", real), ("other", other)) if chosen)
+    latency = [row for mean in MEANS for row in _rows(Load(mean_call=mean), runs, seed)]
+    shapes = [row for shape in SHAPES for row in _rows(mixed(shape), runs, seed)]
+    failing = [row for rate in RATES for row in _rows(Load(mean_call=1.0, failing=rate), runs, seed)]
+    report = RaceReport(
+        command=f"python -m bench.races --runs {runs} --seed {seed}{flags} --publish",
+        manifest=take_manifest(OUT, durability="none", seed=seed),
+        latency=latency,
+        shapes=shapes,
+        failing=failing,
+    )
+    if real:
+        from bench.racing.real import measure_real
+
+        report = msgspec.structs.replace(report, real=measure_real(seed))
+    if other:
+        from bench.racing.agents import measure_agents
+
+        report = msgspec.structs.replace(report, other=measure_agents(runs * 10, seed, MEANS))
+    return report
+
+
+def mixed(shape: str) -> Load:
+    """A shape, with everything else that goes wrong now and then."""
+    return Load(shape=shape, mean_call=2.0, failing=0.05, resets=0.02)
+
+
+def _rows(load: Load, runs: int, seed: int) -> list[Row]:
+    found = []
+    for place, make in enumerate(STRATEGIES):
+        count = runs * 10 if place < PLAIN else runs
+        row = race(make, load, range(seed, seed + count))
+        found.append(row)
+        print(f"{load.shape}, mean {load.mean_call:g}: {row.strategy} lost {row.lost.value:.1f} %", file=sys.stderr)
+    return found
+
+
+def write(report: RaceReport, results: Path, pictures: Path) -> None:
+    """Store the report as JSON and its plots as SVG."""
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "races.json").write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    for name, svg in plots(report).items():
+        (pictures / name).write_text(svg, encoding="utf-8")
+    print(f"written: {results / 'races.json'}, {', '.join(plots(report))}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

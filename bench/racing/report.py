@@ -1,0 +1,176 @@
+"""What the race bench found, as it is stored, and its tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.harness import number
+from bench.manifest import Manifest
+from pace_actors.simulation.races.race import Estimate, Row
+
+RULE_OF_THREE = 3.0
+
+
+class RealRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One strategy on threads and sockets, over all its runs."""
+
+    strategy: str
+    runs: int
+    turns: int
+    displaced: int
+    lost: int
+    hidden: int
+    stale_overwrites: int
+    calls: int
+    wasted: int
+    most_in_flight: int
+    """Most calls that the server had at once."""
+    mean_call: float
+    """In turn intervals, as the server measured it."""
+    record_p99_ms: float
+    """How long recording a turn takes."""
+
+
+class OtherRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Another library under a load of the simulation."""
+
+    library: str
+    mean_call: float
+    runs: int
+    displaced: int
+    lost: Estimate
+    hidden: Estimate
+    waited_mean: float
+    """How long a turn waits until it is stored, in turn intervals."""
+    waited_p99: float
+    calls: float
+    """A turn."""
+    note: str
+
+
+class RaceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of the bench."""
+
+    command: str
+    manifest: Manifest
+    latency: list[Row]
+    """Every strategy at several mean calls, log-normal, nothing else goes wrong."""
+    shapes: list[Row]
+    """Every shape at a mean call of two intervals, with failures and resets."""
+    failing: list[Row]
+    """Failure rates."""
+    real: list[RealRow] = []
+    other: list[OtherRow] = []
+
+    def tables(self) -> dict[str, str]:
+        """Name → table, for `bench.tables`."""
+        found = {
+            "races-latency": _latency(self.latency),
+            "races-cost": _details([row for row in self.latency if row.load.mean_call == 2.0]),
+            "races-shapes": _details(self.shapes, shapes=True),
+            "races-failing": _failing(self.failing),
+        }
+        if self.real:
+            found["races-real"] = _real(self.real)
+        if self.other:
+            found["races-other"] = _other(self.other)
+        last = f"{self.manifest.line()}. `{self.command}`"
+        return {name: f"{table}\n\n{last}" for name, table in found.items()}
+
+
+def share(estimate: Estimate) -> str:
+    """`12 % (10 – 14)`; a share of nothing has no interval."""
+    if not estimate.high:
+        return "0"
+    return (
+        f"{number(round(estimate.value, 1))} % ({number(round(estimate.low, 1))} – {number(round(estimate.high, 1))})"
+    )
+
+
+def lost(row: Row) -> str:
+    """The share that was lost; with none, what it is at most, with 95 % confidence (the rule of three)."""
+    if row.lost_turns:
+        return share(row.lost)
+    return f"0 of {row.at_end:,} (< {100 * RULE_OF_THREE / max(1, row.at_end):.2g} %)"
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
+
+
+def _latency(rows: Sequence[Row]) -> str:
+    means = sorted({row.load.mean_call for row in rows})
+    by = {(row.strategy, row.load.mean_call): row for row in rows}
+    names = list(dict.fromkeys(row.strategy for row in rows))
+    head = ["displaced turns lost", *(f"mean call {mean:g} intervals" for mean in means)]
+    return markdown(head, [[name, *(lost(by[name, mean]) for mean in means)] for name in names])
+
+
+def _details(rows: Sequence[Row], *, shapes: bool = False) -> str:
+    head = [
+        *(["latency"] if shapes else []), "strategy", "lost", "hidden from a context", "contexts without it",
+        "words of an old session", "stale overwrites, of 100 calls", "lag of coverage, median / p99 / max turns",
+        "calls a displaced turn", "tokens a turn", "calls wasted",
+    ]  # fmt: skip
+    lines = []
+    for row in rows:
+        cells = [row.load.shape] if shapes else []
+        cells += [row.strategy, lost(row), share(row.hidden), _mean(row.hidden_contexts), share(row.ghosts)]
+        cells += [_mean(row.stale_overwrites), f"{row.lag_median:g} / {row.lag_p99:g} / {row.lag_max}"]
+        cells += [_mean(row.calls), number(round(row.tokens.value)), share(row.wasted)]
+        lines.append(cells)
+    return markdown(head, lines)
+
+
+def _mean(estimate: Estimate) -> str:
+    return number(round(estimate.value, 2)) if estimate.value else "0"
+
+
+def _failing(rows: Sequence[Row]) -> str:
+    rates = sorted({row.load.failing for row in rows})
+    by = {(row.strategy, row.load.failing): row for row in rows}
+    names = list(dict.fromkeys(row.strategy for row in rows))
+    head = ["displaced turns lost", *(f"{100 * rate:g} % of calls fail" for rate in rates)]
+    return markdown(head, [[name, *(lost(by[name, rate]) for rate in rates)] for name in names])
+
+
+def _real(rows: Sequence[RealRow]) -> str:
+    head = [
+        "strategy, on threads and HTTP", "runs", "turns displaced", "lost", "hidden from a context", "stale overwrites",
+        "calls", "wasted", "most in flight", "mean call, intervals", "recording a turn, p99",
+    ]  # fmt: skip
+    lines = [
+        [
+            row.strategy, str(row.runs), f"{row.displaced:,}", f"{row.lost:,}", f"{row.hidden:,}",
+            f"{row.stale_overwrites:,}", f"{row.calls:,}", f"{row.wasted:,}", str(row.most_in_flight),
+            f"{row.mean_call:.2f}", f"{row.record_p99_ms:.1f} ms",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return markdown(head, lines)
+
+
+def _other(rows: Sequence[OtherRow]) -> str:
+    head = [
+        "library", "mean call, intervals", "runs", "lost", "hidden from a context",
+        "a turn waits, mean / p99 intervals", "calls a turn",
+    ]  # fmt: skip
+    lines = [
+        [
+            row.library, f"{row.mean_call:g}", str(row.runs),
+            share(row.lost) if row.lost.high else f"0 of {row.displaced:,}", share(row.hidden),
+            f"{row.waited_mean:.2f} / {row.waited_p99:.2f}", number(round(row.calls, 2)),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    notes = "\n\n".join(dict.fromkeys(row.note for row in rows if row.note))
+    return markdown(head, lines) + (f"\n\n{notes}" if notes else "")
+
+
+def read_races(place: Path) -> RaceReport:
+    """A stored report. Raises `msgspec.ValidationError` for one of another shape."""
+    return msgspec.json.decode(place.read_bytes(), type=RaceReport)
