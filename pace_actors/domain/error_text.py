@@ -71,6 +71,7 @@ _BEGINNINGS = (
     r"(?:this|the)\smodel'?s?\s(?:maximum\scontext|context\s(?:length|window))",
     r"(?:the\s)?server\s(?:had\san\serror|is\scurrently|disconnected)",
     r"(?:prompt|input|request|context)\s(?:is\s)?too\s(?:long|large) | requested\stokens?\s\(?\d+\)?\sexceed",
+    r"(?:the\s)?(?:request|prompt|input)\s(?:\(\d+\stokens\)\s)?exceeds\sthe\s(?:available\s)?context\b",
     r"context[\s_](?:length|size|window)[\s_](?:was\s|is\s)?(?:exceeded|exceeds?|too)",
     r"(?:cuda\s)?(?:error:\s)?out\sof\smemory\b | cuda\serror",
     r"(?:invalid|incorrect|missing)\s(?:api[\s_-]key|authentication|x-api-key)\b | access\sdenied\W*(?:\Z|\n)",
