@@ -37,7 +37,7 @@ FINISH: dict[object, Finish] = {
 _TOO_LONG = re.compile(
     r"context[ _-]?(length|size|window|limit)|exceed_context|context the overflows|maximum context|n_ctx\b"
     r"|(prompt|input|request|messages?) (is |are |was )?too (long|large)|too many (input )?tokens|token limit"
-    r"|input is too large|maximum input length",
+    r"|too large to process|input is too large|maximum input length",
     re.IGNORECASE,
 )
 _NOT_LOADED = re.compile(

@@ -33,13 +33,13 @@ from pace_actors.recall.vectors import (
 
 CAP_S: Final = 0.3
 DEPTH: Final = 50
-"""Hits of the index that are put in a new order."""
+"""So many hits of the index are put in a new order, or twice as many as are wanted."""
 NEAR: Final = 50
 """Candidates of the embedding that are added to them in the profile `hybrid`."""
 NEAR_READ: Final = 200
 """So many are looked at, because some may not be shown."""
-QUERY_CHARS_MAX: Final = 2_000
-"""More of a question is not embedded."""
+QUERY_CHARS_MAX: Final = 1_000
+"""More of a question is not embedded: servers refuse what is longer than their batch, often 512 tokens."""
 
 
 class Reranked(NamedTuple):
@@ -79,7 +79,7 @@ class Reranker:
         """What the index finds, in the order of this profile, at most `cap_s` later. Raises as the index does."""
         if profile == "lexical" or query.limit <= 0 or _lists(query):
             return index.search(query, is_allowed)
-        deep = index.search(replace(query, limit=max(DEPTH, query.limit)), is_allowed)
+        deep = index.search(replace(query, limit=max(DEPTH, 2 * query.limit)), is_allowed)
         found = self.rank(index, deep.hits, query, is_allowed, profile)
         if found.reason:
             plain = index.search(query, is_allowed)

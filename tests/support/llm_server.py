@@ -37,10 +37,14 @@ def is_there() -> bool:
 
 
 class LlmServer:
-    """One child process. Not for use by several threads at once, but for its address."""
+    """One child process. Not for use by several threads at once, but for its address.
 
-    def __init__(self, log: Path) -> None:
+    With `embeds` it gives the mean of its states as a vector, instead of chatting: for want of a better one.
+    """
+
+    def __init__(self, log: Path, *, embeds: bool = False) -> None:
         self._log = log
+        self._mode = "embeds" if embeds else "chats"
         self._child: subprocess.Popen[bytes] | None = None
         self._port = 0
 
@@ -60,7 +64,7 @@ class LlmServer:
         assert self._child is None
         with self._log.open("ab") as log:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.llm_server", str(self._port)],
+                [sys.executable, "-m", "tests.support.llm_server", str(self._port), self._mode],
                 cwd=REPO_ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -90,7 +94,7 @@ class LlmServer:
                     pipe.close()
 
 
-def _serve(port: int) -> None:
+def _serve(port: int, mode: str) -> None:
     """What the child does: load, say the port, serve until its standard input ends."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     xllamacpp: Any = importlib.import_module("xllamacpp")
@@ -104,6 +108,9 @@ def _serve(port: int) -> None:
     params.port = port
     params.n_parallel = PARALLEL
     params.endpoint_slots = True
+    if mode == "embeds":
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     params.n_ctx = CONTEXT_TOKENS * PARALLEL
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # two are five times slower on a small machine
     server = xllamacpp.Server(params)
@@ -128,4 +135,4 @@ def _wait_for(url: str, is_there: Callable[[httpx.Response], bool]) -> None:
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]))
+    _serve(int(sys.argv[1]), sys.argv[2])
