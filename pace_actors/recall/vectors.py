@@ -3,8 +3,9 @@
 A vector belongs to a model, a dimension and the hash of a text. All of one model and dimension are a set; a set is
 complete when it has come to the head of the log once. While another one is made, the one before stays where it is.
 
-Near ones are found by comparing with every vector of their owner, exactly: some 2 ms for 10,000 vectors of 384 numbers
-that are in memory, and 50 ms to read them. Above `OWNED_MAX` of an owner there is no looking for near ones.
+Near ones are found by comparing with every vector of their owner, exactly; those are in memory then. `CACHE_BYTES_MAX`
+bounds it: for an owner with more (75,000 vectors of 384 numbers, 20,000 of 1,536) hits are put in order by vectors, and
+near ones are not looked for. With 10,000 that takes 8 ms of one core, and reading them first 90 ms.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ if TYPE_CHECKING:  # loaded when the first vector is kept or asked for
     import numpy as np
     from numpy.typing import NDArray
 
-    Matrix = NDArray[np.float16]
+    Matrix = NDArray[np.float32]
 
 VIEW: Final = "vectors"
-OWNED_MAX: Final = 200_000
 CACHE_BYTES_MAX: Final = 128 * 1024 * 1024
+"""For vectors in memory, of all owners and of each."""
+ROW_BYTES: Final = 250
+"""What a vector takes in memory besides its numbers, about."""
 PUTS_MAX: Final = 2_000
 SWEEP_MAX: Final = 1_000
-BLOCK: Final = 8_192
-"""Rows that are multiplied at once: 12 MB as 32-bit numbers."""
 _PAGE: Final = 1_000
 _SET: Final = b"s"
 _VECTOR: Final = b"v"
@@ -81,7 +82,7 @@ class Near(NamedTuple):
 
 
 class TooManyVectors(Exception):
-    """This owner has more vectors than are compared with one another."""
+    """This owner has more vectors than may be in memory."""
 
 
 def embedded_text(entry: Entry) -> str:
@@ -178,6 +179,7 @@ class Vectors:
                     self._loading[owned].append((key, value))
                 if owned in self._shelves:
                     self._shelves[owned].change(key, value)
+            self._trim()
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -228,7 +230,7 @@ class Vectors:
         changed: list[tuple[bytes, bytes | None]] = []
         with self._lock:
             self._loading[owned] = changed
-        shelf = _Shelf(dimension)
+        shelf = _Shelf(dimension, self._cache_bytes_max)
         try:
             for key, value in self._pages(owned):
                 shelf.change(key, value)
@@ -240,19 +242,24 @@ class Vectors:
             with self._lock:
                 del self._loading[owned]
         with self._lock:
-            while len(self._shelves) > 1 and sum(each.size for each in self._shelves.values()) > self._cache_bytes_max:
-                self._shelves.popitem(last=False)
+            self._trim()
         return shelf
+
+    def _trim(self) -> None:
+        """Let go of those that were not used for the longest time."""
+        while len(self._shelves) > 1 and sum(each.size for each in self._shelves.values()) > self._cache_bytes_max:
+            self._shelves.popitem(last=False)
 
 
 class _Shelf:
     """The vectors of an owner in memory, a row each. For one thread at a time."""
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, bytes_max: int) -> None:
         import numpy as np  # noqa: PLC0415
 
         self._dimension = dimension
-        self._matrix: Matrix = np.zeros((16, dimension), np.float16)
+        self._rows_max = bytes_max // (4 * dimension + ROW_BYTES)
+        self._matrix: Matrix = np.zeros((min(16, self._rows_max), dimension), np.float32)
         self._rows: dict[bytes, int] = {}
         self._names: list[tuple[str, bytes] | None] = []
         """By row: id and hash of text; None: the row is free."""
@@ -262,7 +269,7 @@ class _Shelf:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        return self._matrix.nbytes + 250 * len(self._names)
+        return self._matrix.nbytes + ROW_BYTES * len(self._names)
 
     def change(self, key: bytes, value: bytes | None) -> None:
         """Put a vector in, or take it out."""
@@ -281,7 +288,7 @@ class _Shelf:
         if len(vector) != self._dimension:
             return
         if row is None:
-            if len(self._rows) >= OWNED_MAX:
+            if len(self._rows) >= self._rows_max:
                 self._overflows = True
                 return
             row = self._rows[key] = self._free.pop() if self._free else self._new_row()
@@ -292,7 +299,7 @@ class _Shelf:
         import numpy as np  # noqa: PLC0415
 
         if len(self._names) == len(self._matrix):
-            larger = np.zeros((2 * len(self._matrix), self._dimension), np.float16)
+            larger = np.zeros((min(2 * len(self._matrix), self._rows_max), self._dimension), np.float32)
             larger[: len(self._matrix)] = self._matrix
             self._matrix = larger
         self._names.append(None)
@@ -308,10 +315,8 @@ class _Shelf:
             return []
         asked = np.asarray(query, np.float32)
         used = len(self._names)
-        cosines = np.concatenate([
-            self._matrix[start : min(start + BLOCK, used)].astype(np.float32) @ asked for start in range(0, used, BLOCK)
-        ])  # fmt: skip
-        cosines[[at for at, name in enumerate(self._names) if name is None]] = -2.0
+        cosines = self._matrix[:used] @ asked
+        cosines[self._free] = -2.0
         best = np.argpartition(-cosines, min(limit, used) - 1)[:limit] if limit < used else np.arange(used)
         found = [Near(name[0], float(cosines[at]), name[1]) for at in best if (name := self._names[at]) is not None]
         return sorted(found, key=lambda near: (-near.cosine, near.id))

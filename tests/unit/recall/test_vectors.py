@@ -18,7 +18,7 @@ from eventlog import open as open_log
 from pace_actors.recall import vectors as vectors_module
 from pace_actors.recall.entries import turn_entry_id
 from pace_actors.recall.port import Entry
-from pace_actors.recall.vectors import TooManyVectors, Vectors, VectorSet, Whole, embedded_text, text_hash
+from pace_actors.recall.vectors import ROW_BYTES, TooManyVectors, Vectors, VectorSet, Whole, embedded_text, text_hash
 from pace_actors.values import ThreadKey
 
 SET = VectorSet("small", 3)
@@ -164,17 +164,19 @@ def test_what_is_put_while_an_owner_is_read_is_in_what_was_read() -> None:
 
 
 def test_memory_is_bounded_by_what_was_not_used_lately() -> None:
-    vectors = Vectors(MemoryLog(), cache_bytes_max=1_000)
-    for owner in ("ada", "ben", "cleo"):
+    vectors = Vectors(MemoryLog(), cache_bytes_max=3 * (4 * 3 + ROW_BYTES))
+    for owner in ("ada", "ben", "cleo", "dan"):
         vectors.put(SET, [note("x", owner=owner)], [[1, 0, 0]])
         assert ids(vectors, [1, 0, 0], owner) == ["x"]
-    assert len(vectors._shelves) < 3
-    assert ids(vectors, [1, 0, 0], "ada") == ["x"]
+    assert len(vectors._shelves) < 4
+    vectors.put(SET, [note("y", owner="dan"), note("z", owner="dan")], [[0, 1, 0]] * 2)
+    assert len(vectors._shelves) == 1
+    for owner in ("ada", "dan"):
+        assert ids(vectors, [1, 0, 0], owner, limit=1) == ["x"]
 
 
-def test_an_owner_with_too_many_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors_module, "OWNED_MAX", 2)
-    vectors = Vectors(MemoryLog())
+def test_an_owner_with_more_than_may_be_in_memory_is_not_looked_through() -> None:
+    vectors = Vectors(MemoryLog(), cache_bytes_max=2 * (4 * 3 + ROW_BYTES))
     entries = [note("a"), note("b"), note("c")]
     vectors.put(SET, entries[:2], [[1, 0, 0]] * 2)
     assert ids(vectors, [1, 0, 0]) == ["a", "b"]
