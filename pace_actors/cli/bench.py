@@ -80,8 +80,7 @@ def _show(rows: list[Row]) -> None:
     for name in names:
         mine = [row for row in rows if row.strategy == name]
         hidden = max(row.hidden.value for row in mine)
-        out.print(
-            f"{name}: up to {hidden:.0f} % of turns missing from a context; coverage up to "
-            f"{counted(max(row.lag_max for row in mine), 'turn')} behind"
-        )
+        missing = f"up to {hidden:.0f} % of turns" if hidden else "no turn"
+        behind = counted(max(row.lag_max for row in mine), "turn")
+        out.print(f"{name}: {missing} missing from a context; coverage up to {behind} behind")
     out.print("docs/races.md says why; all figures: python -m bench.races", style="dim")
