@@ -291,15 +291,15 @@ def _take_in(state: ThreadState, heard: Heard) -> ThreadState:
 
 def _with_turn(state: ThreadState, heard: TurnHeard, heard_at: int, recorded: TurnRecorded) -> ThreadState:
     turn = recorded.turn
+    at = heard.at
     if not state.live:
         state = replace(
             state, session=recorded.session, first_turn=turn, displaced=turn - 1, covered=turn - 1, live=True
         )
+    elif at < state.last_activity:  # of this session: a clock that was ahead holds no longer than its session
+        at = state.last_activity
     live = live_turn(turn, heard_at, heard)
     window_turn = WindowTurn(live=live, user=heard.user, assistant=heard.assistant, actions=heard.actions)
-    at = heard.at
-    if state.last_turn and at < state.last_activity:
-        at = state.last_activity
     return replace(state, last_turn=turn, window=(*state.window, window_turn), last_activity=at)
 
 

@@ -172,7 +172,7 @@ class Account(msgspec.Struct, frozen=True):
             session=decision.session,
             in_session=True,
             displaced=self.displaced if self.in_session else decision.turn - 1,
-            last_activity=max(self.last_activity, heard.at),
+            last_activity=max(self.last_activity, heard.at) if self.in_session else heard.at,
         )
 
     def _with_request(self, heard: Heard, decision: SummaryRequested) -> Account:

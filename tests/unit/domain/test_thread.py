@@ -410,6 +410,23 @@ def test_an_earlier_time_than_the_last_activity_does_not_bring_it_back() -> None
     assert state.last_activity > START
 
 
+def test_a_clock_that_was_ahead_for_one_turn_changes_no_order_and_holds_no_longer_than_its_session() -> None:
+    """Turns follow one another as they were recorded. A year seems to have passed at the second one, which begins a
+    session; silence is counted from the latest turn of that, and from nothing older in the next one.
+    """
+    year = 365 * 24 * minutes(60)
+    state = EMPTY
+    for at in (START, START + year, START + minutes(1)):
+        state = step(state, turn(at=at))
+    assert numbers(state)[1] == [2, 3]
+    assert (state.session, idle_since(state, START + minutes(600))) == (2, None)
+    assert idle_since(state, START + year + minutes(20)) is not None
+    state = step(step(state, ResetAsked(at=START + minutes(2))), turn(at=START + minutes(3)))
+    assert [held.live.turn for held in state.window] == [4]
+    assert idle_since(state, START + minutes(23) - 1) is None
+    assert idle_since(state, START + minutes(23)) == START + minutes(23)
+
+
 def test_always_has_no_idle_drop_and_an_empty_thread_no_end() -> None:
     state = with_turns(with_settings(resume="always"), 2)
     assert idle_since(state, START + minutes(6000)) is None
