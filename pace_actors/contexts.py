@@ -26,6 +26,8 @@ CHARS_A_PENDING_TURN: Final = 1024
 """A context of so many characters takes well under a millisecond; a pending turn takes as long as so many of them."""
 HITS_MAX: Final = 12
 """Looked at for a context; how many fit is another matter."""
+FLOOR: Final = 2.0
+"""Nobody asked to search: what a context shows unasked has to fit twice as well as what a search finds."""
 SHOWN_KINDS: Final = frozenset({"turn", "note", "document"})
 """Facts are shown from what is known, not from the index."""
 
@@ -125,6 +127,7 @@ class Contexts:
             include_sensitive=wish.include_sensitive,
             exclude_turns=window,
             echo=wish.user_text,
+            floor=FLOOR,
         )
         return self.finder.find(query, known.state)
 
@@ -134,5 +137,6 @@ def _excerpt(hit: Hit, zone: str) -> Excerpt:
     day = ""
     with contextlib.suppress(OverflowError):  # a time that no calendar has
         day = date_of(entry.created_at, zone) if entry.created_at else ""
-    title = ", ".join(part for part in (" ".join(part for part in (day, entry.part) if part), entry.title) if part)
+    name = "" if entry.title == entry.owner else entry.title
+    title = ", ".join(part for part in (day, f"{entry.part} said" if entry.part else "", name) if part)
     return Excerpt(entry.position, max(0, round(hit.score * 1000)), entry.source, title, hit.snippet or entry.text)

@@ -103,7 +103,7 @@ class RecallVerbs(ABC):
         message = m.SwitchSource(
             at=core.now(),
             source=one_of("source", source, SOURCES),
-            on=one_of("on", on, (True, False)),
+            on=bool(one_of("on", on, (True, False))),
             bound=bound_here(),
         )
         return core.done(core.ask_facts(UserKey.of(user), message)).changed

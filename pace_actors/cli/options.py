@@ -101,8 +101,8 @@ def check_there(log: EventLog, thread: str | None, user: str | None) -> list[Thr
     raise InvalidInput(f"{words} here; {_names(keys)}", what="thread")
 
 
-def find_owner(log: EventLog, user: str | None, *, new: bool = False) -> UserKey:
-    """The user whose facts are meant; with `new` perhaps one whom the log does not know yet.
+def find_owner(log: EventLog, user: str | None, *, new: bool = False, talks: bool = False) -> UserKey:
+    """The user whose facts are meant; with `new` perhaps one whom the log does not know yet; with `talks` also threads.
 
     Raises `InvalidInput` with the names there are, where nobody or several are meant.
     """
@@ -112,7 +112,9 @@ def find_owner(log: EventLog, user: str | None, *, new: bool = False) -> UserKey
             return UserKey(user)
         check_there(log, None, user)
         return UserKey(user)
-    found = owners_of(log) or {key.user: None for key in threads_of(log)}
+    found = owners_of(log)
+    if talks or not found:
+        found |= {key.user: None for key in threads_of(log)}
     if len(found) == 1:
         return UserKey(next(iter(found)))
     if DEFAULT_USER in found or (new and not found):

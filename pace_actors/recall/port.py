@@ -128,8 +128,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Of what only the best piece is a hit."""
     diverse: bool = True
     """Whether the best of each source comes first."""
-    floor: bool = True
-    """Whether hits that hardly match are left out."""
+    floor: float = 1.0
+    """Hits that hardly match are left out: what must match, in multiples of `ranking.floor`. 0: nothing."""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):

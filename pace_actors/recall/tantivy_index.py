@@ -107,11 +107,12 @@ class TantivyIndex:
     """An index in a directory. Opening never fails: what is wrong is told by `trouble`, by answers, and by `commit`.
 
     Files are mapped into memory: whoever cuts one short while it is open ends the process (SIGBUS), as for any program.
-    One process writes a directory. `commit` may be called from any thread, and holds up neither `add` nor `search`.
+    One process writes a directory; others may search it beside, with `readonly`, as it was when they opened it. `commit` may be called from any thread, and holds up neither `add` nor `search`.
     """
 
-    def __init__(self, directory: Path, *, heap_bytes: int = HEAP_BYTES) -> None:
+    def __init__(self, directory: Path, *, heap_bytes: int = HEAP_BYTES, readonly: bool = False) -> None:
         self._root = directory
+        self._readonly = readonly
         self._heap_bytes = heap_bytes
         self._lock = threading.RLock()
         self._committing = threading.Lock()
@@ -343,6 +344,8 @@ class TantivyIndex:
                 why = "it was written by another version"
         except Damaged as error:
             generation, why = None, str(error)
+        if generation is None and self._readonly:
+            raise IndexUnusable(why or "there is no index yet", why=why or "it is missing")
         is_new = generation is None
         generation = generation or generations.fresh(self._root)
         with engine("open"):

@@ -21,7 +21,7 @@ _WORK = _DOMAIN | {"models", "runtime", "recall", "mirror"}
 _FACE_PARTS = _WORK | {
     "actors", "engine", "core", "finder", "lease", "thread", "fact_verbs", "recall_verbs", "opening",
 }  # fmt: skip
-_FACE = _WORK | {"finder", "actors", "engine", "core", "thread", "fact_verbs", "pace", "async_pace"}
+_FACE = _WORK | {"finder", "opening", "actors", "engine", "core", "thread", "fact_verbs", "pace", "async_pace"}
 
 LAYERS: dict[str, frozenset[str]] = {
     "errors": frozenset(),

@@ -89,6 +89,7 @@ def _perform(place: str, model: str | None, *, pauses: bool, quiet: bool) -> dic
     from pace_actors.cli.demo.scenes import Scenes  # noqa: PLC0415
     from pace_actors.cli.demo.stage import Stage  # noqa: PLC0415
     from pace_actors.models.choose import summariser_from  # noqa: PLC0415
+    from pace_actors.opening import RECALL_FOLDER  # noqa: PLC0415
     from pace_actors.pace import Pace  # noqa: PLC0415
 
     out = console()
@@ -100,7 +101,7 @@ def _perform(place: str, model: str | None, *, pauses: bool, quiet: bool) -> dic
     stage.title("pace-actors: what an assistant remembers")
     stage.say(f"Two people, three days, {counted(len(lines), 'line')}. Summaries by {gate.name}. The log: {place}")
     with Pace.open(place, model=gate) as pace:
-        scenes = Scenes(pace, gate, stage, patience_s=patience_s)
+        scenes = Scenes(pace, gate, stage, Path(place) / RECALL_FOLDER, patience_s=patience_s)
         play = Play(pace, scenes, stage, keeps_up=model is None, patience_s=patience_s)
         play.run(lines)
         gate.hold()  # nothing may change between the hash and the end
@@ -178,7 +179,7 @@ def _end(stage: Any, told: dict[str, Any]) -> None:
     )
     size = sum(path.stat().st_size for path in Path(place).rglob("*") if path.is_file())
     stage.title("the log")
-    stage.show(f"{place} ({shown_bytes(size)}). Four commands to try:")
+    stage.show(f"{place} ({shown_bytes(size)}). Five commands to try:")
     for line in told["try"]:
         stage.out.print(Text(f"  {line}", style="bold cyan"), soft_wrap=True)
 
@@ -188,6 +189,7 @@ def _commands(place: str) -> list[str]:
     return [
         f"{pace} context {at} move --now last --text 'When does the van come?'",
         f"{pace} facts {at} --history --sensitive",
+        f"{pace} recall {at} 'piano' --user ben --explain",
         f"{pace} log {at} --type ResetAsked --type AnswerArrived --type SummaryRejected --thread kitchen",
         f"{pace} replay {at}",
     ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from pace_actors.cli.demo.fact_scenes import FactScenes
 from pace_actors.cli.demo.gate import GatedSummariser
+from pace_actors.cli.demo.recall_scenes import RecallScenes
 from pace_actors.cli.demo.stage import SCENE_S, Stage
 from pace_actors.cli.log import print_event
 from pace_actors.cli.screen import shown_key
@@ -31,7 +33,7 @@ class Refusal:
 class Scenes:
     """What happens before and after chosen turns, by their ids."""
 
-    def __init__(self, pace: Pace, gate: GatedSummariser, stage: Stage, *, patience_s: float) -> None:
+    def __init__(self, pace: Pace, gate: GatedSummariser, stage: Stage, index: Path, *, patience_s: float) -> None:
         self._pace = pace
         self._gate = gate
         self._stage = stage
@@ -48,6 +50,7 @@ class Scenes:
             "kitchen-tue-9": self._leo_asks,
             "move-wed-8": self._three_days,
         }
+        self._recall = recall = RecallScenes(pace, stage, index, patience_s=patience_s)
         self._facts = facts = FactScenes(pace, stage, patience_s=patience_s)
         self._after: dict[str, Callable[[Line, Recorded], None]] = {
             "kitchen-mon-10": facts.learnt,
@@ -57,6 +60,9 @@ class Scenes:
             "work-wed-2": facts.not_again,
             "kitchen-wed-1": facts.something_newer,
             "kitchen-tue-8": self._a_late_summary,
+            "kitchen-tue-13": recall.after_leo,
+            "work-wed-6": recall.deleted,
+            "kitchen-wed-6": recall.found_again,
         }
 
     @property
@@ -106,6 +112,7 @@ class Scenes:
             stage.say(
                 f"Refused, reason {self.refusal.reason}. {stored}That it came too late is an event like all others."
             )
+        self._recall.before_leo(line)
         stage.pause(SCENE_S)
 
     def _await_answer(self) -> bool:
@@ -138,7 +145,7 @@ class Scenes:
         self._stage.say("From here on the summariser is slow: its next answer is kept back, in its worker thread.")
 
     def _leo_asks(self, line: Line, context: Context) -> None:
-        self._stage.say("What Leo's question finds. (The turns stay in the log; the planner is not given them.)")
+        self._stage.say("What Leo's question finds:")
         self._planner(line, context)
 
     def _three_days(self, line: Line, context: Context) -> None:

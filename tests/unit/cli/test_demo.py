@@ -56,6 +56,19 @@ def assert_facts_are_played(shown: str) -> None:
     assert "7 facts learnt, 1 replaced, 1 forgotten, refused: 1 secret, 1 tombstone." in shown
 
 
+def assert_recall_is_played(shown: str) -> None:
+    """Found after the reset, not while it is off, and found again; the index comes back by itself."""
+    before, meanwhile = shown[: shown.index("Leo is here")], shown[shown.index("Leo is here") :]
+    assert "climbing hall" in before[before.index("recall would still find it") :]
+    assert "are switched off: 0 hits" in meanwhile
+    assert "LOCAL CONTEXT" in meanwhile[: meanwhile.index("27 What's seven")]
+    assert "climbing" not in meanwhile[: meanwhile.index("27 What's seven")]
+    assert "are on again: 1 hit." in shown
+    assert re.search(r"deletes the index .*\n(?:.*\n)?.*work \d+, (?:user|assistant) · ", shown)
+    assert re.search(r"made itself again out of the log: \d+ files", shown)
+    assert "holds ingrid" in shown
+
+
 def test_the_demo_from_the_curtain_to_the_end(tmp_path: Path) -> None:
     """One performance in a pipe, in a directory of its own, by the clock; then the four commands."""
     place = tmp_path / "demo log"
@@ -75,13 +88,14 @@ def test_the_demo_from_the_curtain_to_the_end(tmp_path: Path) -> None:
         shown,
     )
     assert_facts_are_played(shown)
+    assert_recall_is_played(shown)
     hashes = re.findall(r"\b[0-9a-f]{32}\b", shown)
     assert len(hashes) == 3
     assert len(set(hashes)) == 1
     assert pace_json("replay", place)["hash"] == hashes[0]
     assert f"{place} (" in shown
     tries = re.findall(r"^  .*-m pace_actors\.cli (.*)$", shown, re.MULTILINE)
-    assert [line.split()[0] for line in tries] == ["context", "facts", "log", "replay"]
+    assert [line.split()[0] for line in tries] == ["context", "facts", "recall", "log", "replay"]
     assert all(f"'{place}'" in line for line in tries)
 
 

@@ -1,0 +1,134 @@
+"""`pace recall`: find again what was said, noted and learnt."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from eventlog import EventLog, LogInUse
+from pace_actors.cli.options import When, directory, examples, find_owner, json_option, owner_option, reading
+from pace_actors.cli.recalled import hits_shown, reached_words, recalled_json
+from pace_actors.cli.screen import Bar, console, print_json, shown_name
+from pace_actors.cli.writing import writing
+from pace_actors.domain.moments import moment
+from pace_actors.domain.sources import SOURCES
+from pace_actors.finder import Finder, Recalled
+from pace_actors.recall.port import KINDS, LIMIT_MAX, Query
+
+WAIT_S = 0.5
+"""How often a person is told how far the index is."""
+
+PATIENCE_S = 30.0
+"""An index that does not come on for so long is asked as it is."""
+
+EXAMPLES = examples(
+    'pace recall ada.pace "when does the harbour tour start?"',
+    "pace recall ada.pace budget --user ada --explain          why each was found",
+    'pace recall ada.pace "last week" --kind turn --limit 20',
+    "pace recall ada.pace hospital --sensitive                 health, money and relationships too",
+    "pace recall ada.pace budget --json | jq -r '.hits[].snippet'",
+)
+
+
+@click.command("recall", short_help="Find what was said, noted and learnt.", epilog=EXAMPLES)
+@directory
+@click.argument("query")
+@owner_option
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=10, show_default=True, help="Most hits.")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these; can be given again.")
+@click.option("--source", "sources", multiple=True, type=click.Choice(SOURCES), help="Only of these sources.")
+@click.option("--sensitive", is_flag=True, help="Sensitive things too.")
+@click.option("--now", type=When(), help="Against which “yesterday” is understood: an ISO time, by default now.")
+@click.option("--explain", is_flag=True, help="Why each was found.")
+@json_option
+def command(
+    directory: str,
+    query: str,
+    *,
+    user: str | None,
+    limit: int,
+    kinds: tuple[str, ...],
+    sources: tuple[str, ...],
+    sensitive: bool,
+    now: datetime | None,
+    explain: bool,
+    as_json: bool,
+) -> None:
+    """Find what a user has said, noted or told of himself that fits QUERY, best first. Any text is a query.
+
+    Brings the index up to the log first. Beside a running program it asks that program's index as it is, writes
+    nothing, and says how far it is.
+    """
+    at = time.time_ns() // 1000 if now is None else moment(now)
+    with reading(directory) as log:
+        owner = find_owner(log, user, talks=True).user
+    asked = Query(
+        text=query,
+        owner=owner,
+        now=at,
+        limit=limit,
+        kinds=frozenset(kinds) or None,
+        sources=frozenset(sources) or None,
+        include_sensitive=sensitive,
+    )
+    try:
+        found = _brought_up(directory, asked, now)
+    except LogInUse:
+        with reading(directory) as log:
+            found = _beside(directory, log, asked)
+    if as_json:
+        print_json({"user": owner} | recalled_json(found))
+        return
+    out = console()
+    if found.hits:
+        out.print(hits_shown(found.hits, explained=explain))
+    else:
+        out.print(f"nothing that {shown_name(owner)} said, noted or told fits that")
+    if words := reached_words(found):
+        out.print(words, style="dim")
+
+
+def _brought_up(directory: str, asked: Query, now: datetime | None) -> Recalled:
+    """With the directory for itself: the index is fed what it has not seen, as long as it comes on."""
+    with writing(directory) as pace, Bar("bringing the index up to the log") as bar:
+        search = pace.core.engine.search
+        assert search is not None
+        begun = last = search.shelf.position
+        stalled_s = 0.0
+        while True:
+            found = pace.recall(
+                asked.text,
+                user=asked.owner,
+                limit=asked.limit,
+                kinds=asked.kinds,
+                sources=asked.sources,
+                include_sensitive=asked.include_sensitive,
+                now=now,
+                timeout=WAIT_S,
+            )
+            stalled_s = 0.0 if found.position > last else stalled_s + WAIT_S
+            last = found.position
+            if not found.lag or found.trouble or stalled_s > PATIENCE_S:
+                return found
+            bar(found.position - begun, found.head - begun)
+
+
+def _beside(directory: str, log: EventLog, asked: Query) -> Recalled:
+    """Beside a running program: its index as it is on the disk, and the log."""
+    from pace_actors.opening import RECALL_FOLDER  # noqa: PLC0415 - loads everything
+    from pace_actors.recall.fences import Fences  # noqa: PLC0415
+    from pace_actors.recall.tantivy_index import TantivyIndex  # noqa: PLC0415
+    from pace_actors.replay import replay_facts  # noqa: PLC0415
+    from pace_actors.values import UserKey  # noqa: PLC0415
+
+    index = TantivyIndex(Path(directory) / RECALL_FOLDER, readonly=True)
+    try:
+        fences = Fences(log, index.position)
+        while not fences.follow():
+            pass
+        return Finder(log, index, fences).find(asked, replay_facts(log, UserKey(asked.owner)))
+    finally:
+        index.close()
