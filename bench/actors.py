@@ -23,6 +23,9 @@ import eventlog
 from bench.harness import Case, Figure, Options, Report, Versus, compare, joined, main
 from bench.record import ASSISTANT, USER, WAIT_S, opened, repeat
 from bench.wake import Others, Writer
+from pace_actors.actors.extractor_actor import ExtractorActor
+from pace_actors.actors.summarizer_actor import SummarizerActor
+from pace_actors.actors.withdrawer_actor import WithdrawerActor
 from pace_actors.events import REGISTRY
 from pace_actors.messages import Message
 from pace_actors.runtime.logs import quiet_logger
@@ -42,6 +45,7 @@ IDLE_STOCK = 1_000
 TURNS_EACH = 5
 RECORDS = 2_000
 CONVERSATIONS = (10, 1_000, 10_000)
+FOLLOWERS = (SummarizerActor, ExtractorActor, WithdrawerActor)
 
 
 class Note(Message, frozen=True, kw_only=True):
@@ -109,7 +113,8 @@ def measure(options: Options) -> Report:
         " handler does nothing. Memory is what Python allocated for one of many idle actors that have handled a"
         " message; resident bytes are anonymous pages, without those of the log's file. Turns are recorded durably in"
         f" mode `relaxed` by one caller that waits, in conversations drawn at random, each of which began with"
-        f" {TURNS_EACH} turns: where more are drawn than may be awake, a turn wakes its conversation, and puts another"
+        f" {TURNS_EACH} turns, and without an index (`bench.recall_speed` has that): where more are drawn than may be"
+        " awake, a turn wakes its conversation, and puts another"
         f" to sleep.{others.words()}"
     )
     return msgspec.structs.replace(report, figures=figures, note=note)
@@ -254,19 +259,22 @@ def _spread_figures(options: Options) -> list[Figure]:
 
 
 def write_conversations(place: Path, count: int) -> None:
-    """A log with so many conversations, each begun."""
+    """A log with so many conversations, each begun, and with nothing left to be learnt from them."""
     with eventlog.open(place, REGISTRY, mode="relaxed") as log:
         writer = Writer(log)
         for number in range(count):
             for _ in range(TURNS_EACH):
                 writer.turn(ThreadKey.of("ada", f"thread {number}"))
         log.flush(WAIT_S)
+        for follower in FOLLOWERS:
+            log.set_checkpoint(follower.name, 0, log.head())
+        log.flush(WAIT_S)
 
 
 def spread(place: Path, count: int, awake: int, records: int, seed: int) -> Spread:
     """Record turns at random among the conversations of a log."""
     draw, clock = random.Random(seed), time.perf_counter
-    with opened(place, mode="relaxed", awake_max=awake, deadline_s=WAIT_S) as pace:
+    with opened(place, mode="relaxed", awake_max=awake, deadline_s=WAIT_S, recall=False) as pace:
         for number in range(min(count, awake)):
             pace.thread(f"thread {number}", user="ada").context()
         pace.wait_idle(WAIT_S)

@@ -360,11 +360,18 @@ def read_report(place: Path) -> Report:
 
 
 def main(
-    measure: Callable[[Options], Report], description: str | None = None, argv: Sequence[str] | None = None
+    measure: Callable[[Options], Report],
+    description: str | None = None,
+    argv: Sequence[str] | None = None,
+    *,
+    rounds: int = 15,
 ) -> None:
-    """The command line of a bench: measure, print, store in `--out`, or in bench/results with `--publish`."""
+    """The command line of a bench: measure, print, store in `--out`, or in bench/results with `--publish`.
+
+    `rounds` is how many there are where nobody says it.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15, help="rounds of each case (15)")
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"rounds of each case ({rounds})")
     parser.add_argument("--seed", type=int, default=1, help="seed of made-up data and of the interval (1)")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small sizes, two rounds: does it run at all?")
