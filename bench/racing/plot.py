@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import pairwise
@@ -41,7 +42,8 @@ def lost_plot(report: RaceReport) -> str:
 def lag_plot(report: RaceReport) -> str:
     """Lag of coverage, 99th percentile, against the mean call."""
     lines = _lines(report.latency, lambda row: (float(row.lag_p99),) * 3)
-    top = max(y for line in lines for _, y, _, _ in line.points)
+    most = max(y for line in lines for _, y, _, _ in line.points)
+    top = 20.0 * math.ceil(most / 20.0)
     return _plot(
         lines,
         "How far behind is the summary?",
@@ -136,10 +138,10 @@ def _apart(heights: Sequence[float]) -> list[float]:
     found = list(heights)
     for before, place in pairwise(order):
         found[place] = max(found[place], found[before] + LABEL_GAP)
-    surplus = max(0.0, max(found) - (HEIGHT - BOTTOM + 6))
+    lowest = HEIGHT - BOTTOM + 6.0
     for place in reversed(order):
-        found[place] -= surplus
-        surplus = max(0.0, surplus - 0.0) if found[place] > TOP else 0.0
+        found[place] = min(found[place], lowest)
+        lowest = found[place] - LABEL_GAP
     return found
 
 

@@ -25,11 +25,13 @@ import msgspec
 from bench.harness import OUT
 from bench.racing.report import RealRow
 from pace_actors import Pace
+from pace_actors.domain.fold import batches
+from pace_actors.events import AnswerArrived
 from pace_actors.models.chat import ChatSummariser
 from pace_actors.models.http import ChatClient
 from pace_actors.models.port import FoldTask, FoldTurn, ModelFailure
 
-INTERVAL_S = 0.05
+INTERVAL_S = 0.1
 MEAN_CALL = 2.0
 SIGMA = 0.8
 TURNS = 120
@@ -56,7 +58,6 @@ class Slow(ThreadingHTTPServer):
         self._draw = random.Random(seed)
         self._lock = threading.Lock()
         self.in_flight = self.most = self.calls = 0
-        self.took_s: list[float] = []
 
     @property
     def url(self) -> str:
@@ -69,9 +70,7 @@ class Slow(ThreadingHTTPServer):
             self.in_flight += 1
             self.most = max(self.most, self.in_flight)
             mean_s = MEAN_CALL * INTERVAL_S
-            seconds = mean_s * self._draw.lognormvariate(-SIGMA * SIGMA / 2, SIGMA)
-            self.took_s.append(seconds)
-            return seconds
+            return mean_s * self._draw.lognormvariate(-SIGMA * SIGMA / 2, SIGMA)
 
     def end(self) -> None:
         with self._lock:
@@ -108,6 +107,7 @@ class Talk(Protocol):
 
     stale_overwrites: int
     used: int
+    took_s: list[float]
 
     def say(self, turn: int, words: str) -> None: ...
     def shown(self) -> Turns: ...
@@ -124,6 +124,7 @@ class PlainTalk:
         self.window: deque[tuple[int, str]] = deque()
         self.summary = ""
         self.stale_overwrites = self.used = 0
+        self.took_s: list[float] = []
 
     def say(self, turn: int, words: str) -> None:
         with self.lock:
@@ -138,12 +139,15 @@ class PlainTalk:
         """Ask the model on a thread of its own; `done` is called there, with the lock held."""
         task = FoldTask(base, (FoldTurn(turn, words, "Noted."),), 4, 1600, 60.0)
 
+        begun = time.perf_counter()
+
         def work() -> None:
             try:
                 text = self._model.fold(task).text
             except ModelFailure:
                 return
             with self.lock:
+                self.took_s.append(time.perf_counter() - begun)
                 done(text)
 
         self._pool.submit(work)
@@ -229,6 +233,7 @@ class OurTalk:
         self._thread = self._pace.thread("race")
         self._seen: Turns = frozenset()
         self.stale_overwrites = self.used = 0
+        self.took_s: list[float] = []
 
     def say(self, turn: int, words: str) -> None:
         self._thread.record(words, "Noted.", turn_id=str(turn))
@@ -244,6 +249,10 @@ class OurTalk:
         self._pace.wait_idle(60)
         self.used = self._pace.stats().summaries.accepted
         self._last = self.shown()
+        answers = [
+            batch.heard for batch in batches(self._pace.log.read_all()) if isinstance(batch.heard, AnswerArrived)
+        ]
+        self.took_s = [heard.latency_ms / 1e3 for heard in answers]
         self._pace.close()
         self.shown = lambda: self._last  # type: ignore[method-assign]
 
@@ -261,7 +270,7 @@ TALKS: Sequence[Any] = (LastArrival, Versions, Queue, OursOverlapping, OursCoale
 
 
 def measure_real(seed: int) -> list[RealRow]:
-    """Each strategy in turn, several runs: 120 turns, 50 ms apart, calls of 100 ms on average."""
+    """Each strategy in turn, several runs: 120 turns, 100 ms apart, calls of 200 ms on average."""
     return [_row(talk, seed) for talk in TALKS]
 
 
@@ -286,7 +295,7 @@ def _row(talk: Any, seed: int) -> RealRow:
         calls += server.calls
         used += talking.used
         most = max(most, server.most)
-        took_s += server.took_s
+        took_s += talking.took_s
     return RealRow(
         strategy=talk.name,
         runs=RUNS,

@@ -12,6 +12,7 @@ from bench.manifest import Manifest
 from pace_actors.simulation.races.race import Estimate, Row
 
 RULE_OF_THREE = 3.0
+TWO = 2.0
 
 
 class RealRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +30,7 @@ class RealRow(msgspec.Struct, frozen=True, kw_only=True):
     most_in_flight: int
     """Most calls that the server had at once."""
     mean_call: float
-    """In turn intervals, as the server measured it."""
+    """In turn intervals, as the client measured it: what a busy machine adds is in it."""
     record_p99_ms: float
     """How long recording a turn takes."""
 
@@ -51,34 +52,45 @@ class OtherRow(msgspec.Struct, frozen=True, kw_only=True):
     note: str
 
 
-class RaceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the bench."""
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the figures of one arm come from."""
 
     command: str
     manifest: Manifest
-    latency: list[Row]
+
+
+class RaceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What all arms found; each may be of a run of its own."""
+
+    origins: dict[str, Origin] = {}
+    """Arm → where its figures come from."""
+    latency: list[Row] = []
     """Every strategy at several mean calls, log-normal, nothing else goes wrong."""
-    shapes: list[Row]
+    shapes: list[Row] = []
     """Every shape at a mean call of two intervals, with failures and resets."""
-    failing: list[Row]
+    failing: list[Row] = []
     """Failure rates."""
     real: list[RealRow] = []
     other: list[OtherRow] = []
 
     def tables(self) -> dict[str, str]:
         """Name → table, for `bench.tables`."""
-        found = {
-            "races-latency": _latency(self.latency),
-            "races-cost": _details([row for row in self.latency if row.load.mean_call == 2.0]),
-            "races-shapes": _details(self.shapes, shapes=True),
-            "races-failing": _failing(self.failing),
-        }
-        if self.real:
-            found["races-real"] = _real(self.real)
-        if self.other:
-            found["races-other"] = _other(self.other)
-        last = f"{self.manifest.line()}. `{self.command}`"
-        return {name: f"{table}\n\n{last}" for name, table in found.items()}
+        found: dict[str, tuple[str, str]] = {}
+        if "simulated" in self.origins:
+            two = [row for row in self.latency if row.load.mean_call == TWO]
+            found["races-latency"] = "simulated", _latency(self.latency)
+            found["races-cost"] = "simulated", _details(two)
+            found["races-shapes"] = "simulated", _details(self.shapes, shapes=True)
+            found["races-failing"] = "simulated", _failing(self.failing)
+        if "real" in self.origins:
+            found["races-real"] = "real", _real(self.real)
+        if "other" in self.origins:
+            found["races-other"] = "other", _other(self.other)
+        return {name: f"{table}\n\n{self._origin(arm)}" for name, (arm, table) in found.items()}
+
+    def _origin(self, arm: str) -> str:
+        origin = self.origins[arm]
+        return f"{origin.manifest.line()}. `{origin.command}`"
 
 
 def share(estimate: Estimate) -> str:
