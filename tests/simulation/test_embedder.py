@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pace_actors import messages as m
+from pace_actors.actors import embedding as embedding_module
 from pace_actors.actors.embedder_actor import EmbedderView
 from pace_actors.actors.embedding import TOGETHER
 from pace_actors.models import Breaker, BreakingEmbedder, ModelFailure, Vector
@@ -287,6 +288,48 @@ def test_a_new_model_begins_at_the_beginning_and_the_old_vectors_stay_until_it_i
     check(world, index, new)
     assert kept(world).count(before) == 0
     assert len(new.texts) == len(entries(index))
+
+
+def test_the_old_vectors_stay_while_a_part_of_the_new_ones_cannot_be_made() -> None:
+    world, index, _ = made(learns=False)
+    world.record("The harbour tour starts at nine.")
+    world.record("The quay is wet.", user="ben")
+    world.advance(2)
+    before = the_set(world)
+    new = world.embedder = Scripted("new", 6)
+    new.wrong = lambda texts: failing()(texts) if any("quay" in text for text in texts) else None
+    crash(world)
+    world.advance(1_000)
+    assert {each.model: each.complete for each in kept(world).sets()} == {"new": False, "small": True}
+    assert kept(world).count(before) == 4
+    new.wrong = None
+    world.advance(301)
+    check(world, index, new)
+
+
+def test_a_sweep_that_was_cut_off_is_ended_by_the_next_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, index, _ = made()
+    world.record("The harbour tour starts at nine.")
+    world.advance(2)
+    new = world.embedder = Scripted("new", 6)
+    with monkeypatch.context() as patched:
+        patched.setattr(Vectors, "sweep", lambda *_: False)
+        crash(world)
+        world.advance(10)
+    assert [each.complete for each in kept(world).sets()] == [True, True]
+    crash(world)
+    world.advance(10)
+    check(world, index, new)
+
+
+def test_what_takes_too_long_for_one_piece_of_work_is_done_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_module, "BUDGET_S", -1.0)
+    world, index, embedder = made(learns=False)
+    world.record("word " * 20_000)
+    world.advance(2)
+    check(world, index, embedder)
+    assert embedder.calls > 3
+    assert figures(world).failures == 0
 
 
 def test_who_goes_back_to_a_model_before_the_new_one_is_done_has_its_vectors() -> None:
