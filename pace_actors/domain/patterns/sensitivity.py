@@ -44,6 +44,9 @@ _TRAVEL = re.compile(
     r"|hostels?|aisle seats?|window seats?|layovers?|vacations?|itinerar(?:y|ies)|airbnbs?|backpacking|road trips?"
     r"|trains?)\b",
 )
+PIECE_CHARS = 8192
+REACH_CHARS = 64
+"""More than the longest match."""
 _BY_WORDS = ((HEALTH, _HEALTH), (FINANCE, _FINANCE), (TRAVEL, _TRAVEL))
 
 
@@ -56,14 +59,28 @@ def is_sensitive(subject: str, predicate: str, value: str, topics: Iterable[str]
     if any("#" + topic.strip().lstrip("#").casefold() in SENSITIVE for topic in topics):
         return True
     words = _folded(f"{subject}\n{predicate}\n{value}")
-    return bool(_HEALTH.search(words) or _FINANCE.search(words))
+    return _stands_in(_HEALTH, words) or _stands_in(_FINANCE, words)
 
 
 def topics_of(given: Iterable[str], words: str) -> tuple[str, ...]:
     """The topics of a pattern and those that the words of its find add, in the order of `TOPICS`."""
     folded = _folded(words)
-    all_of_them = {*given, *(topic for topic, pattern in _BY_WORDS if pattern.search(folded))}
+    all_of_them = {*given, *(topic for topic, pattern in _BY_WORDS if _stands_in(pattern, folded))}
     return tuple(topic for topic in TOPICS if topic in all_of_them)
+
+
+def _stands_in(pattern: re.Pattern[str], words: str) -> bool:
+    """Whether it matches anywhere. Long words are searched in pieces: nothing else computes during one call.
+
+    What ends with a piece may end there only because that does; it lies in the next piece as a whole.
+    """
+    last = max(1, len(words) - REACH_CHARS)
+    for start in range(0, last, PIECE_CHARS):
+        end = start + PIECE_CHARS + REACH_CHARS
+        found = pattern.search(words, start, end)
+        if found is not None and (found.end() < end or end >= len(words)):
+            return True
+    return False
 
 
 def _folded(words: str) -> str:

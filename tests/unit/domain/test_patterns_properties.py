@@ -8,9 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pace_actors.domain.patterns import LOOK_CHARS_MAX, MULTI_VALUED, VALUE_CHARS_MAX, Found, extract, is_sensitive
+from pace_actors.domain.patterns import (
+    LOOK_CHARS_MAX,
+    MULTI_VALUED,
+    VALUE_CHARS_MAX,
+    Found,
+    extract,
+    is_sensitive,
+    sensitivity,
+)
 from pace_actors.domain.patterns.extracting import FOUND_MAX
-from pace_actors.domain.patterns.sensitivity import TOPICS
+from pace_actors.domain.patterns.sensitivity import PIECE_CHARS, REACH_CHARS, TOPICS
 from tests.unit.domain.test_patterns import ASSERTED, NOTHING
 
 PLAIN = frozenset({
@@ -138,6 +146,22 @@ def test_a_megabyte_of_anything_ends_soon(part: str) -> None:
 
 
 # --- sensitivity ------------------------------------------------------------------------------------------------------
+
+
+def test_no_word_is_longer_than_what_pieces_of_a_long_text_share() -> None:
+    for pattern in (sensitivity._HEALTH, sensitivity._FINANCE, sensitivity._TRAVEL):
+        parsed = re._parser.parse(pattern.pattern)  # type: ignore[attr-defined]  # as the engine reads it
+        assert parsed.getwidth()[1] < REACH_CHARS
+
+
+@pytest.mark.parametrize(("word", "private"), [("blood pressure", True), ("iban", True), ("urbana", False)])
+@pytest.mark.parametrize("end", [PIECE_CHARS, PIECE_CHARS + 64, 2 * PIECE_CHARS])
+def test_a_private_word_at_any_place_around_the_end_of_a_piece_is_seen(word: str, private: bool, end: int) -> None:  # noqa: FBT001
+    """And what is cut into one by the end of a piece is none: `stipends`, `sickle`."""
+    for at in range(end - 128, end + 8):
+        for behind in (" and so on", "", " x" * PIECE_CHARS):
+            assert is_sensitive("", "", "x" * (at - 2) + " " + word + behind, ()) is private, at
+            assert not is_sensitive("", "", "x" * (at - 2) + " sickle" + behind, ()), at
 
 
 @pytest.mark.parametrize("topic", ["#health", "#HEALTH", "#Finance", "#relationship", "health", " #health "])
