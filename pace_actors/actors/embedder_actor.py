@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from eventlog import StoredEvent, ViewBatch
+from eventlog import Overloaded, StoredEvent, ViewBatch
 from pace_actors import messages as m
 from pace_actors.actors.embedding import BUDGET_S, CALL_S, Embedded, embed, gone_by, owner_of
 from pace_actors.actors.fold_work import patience_s
@@ -120,7 +120,11 @@ class EmbedderActor(FollowerActor):
         """Keep what there is; try the rest again."""
         for entry in result.private:
             self._vectors.remove(Whole.of(entry))
-        if result.vectors and not self._keep(result):
+        try:
+            if result.vectors and not self._keep(result):
+                return
+        except Overloaded as error:  # too much waits for the disk
+            self._try_again(work, ModelFailure("unavailable", error.code))
             return
         again = self._note_bad(result)
         if result.failure is not None or again:

@@ -187,7 +187,7 @@ def _added(
     found: list[Hit] = []
     for each in near:
         entry = entries.get(each.id)
-        if entry is None or each.cosine < ranking.COSINE_FLOOR or text_hash(embedded_text(entry)) != each.text:
+        if entry is None or text_hash(embedded_text(entry)) != each.text:
             continue
         name = _collapsed(entry, query)
         if name in seen or not fits(entry, query=query, is_allowed=is_allowed):

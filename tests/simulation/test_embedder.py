@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from eventlog import Overloaded
 from pace_actors import messages as m
 from pace_actors.actors import embedding as embedding_module
 from pace_actors.actors.embedder_actor import EmbedderView
@@ -460,6 +461,21 @@ def test_an_embedder_that_raises_or_answers_nonsense_is_a_failure_like_others() 
 
 def _raise(_: Sequence[str]) -> Any:
     raise RuntimeError("a defect of the user's")
+
+
+def test_vectors_that_the_disk_cannot_take_now_are_made_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, index, embedder = made()
+    with monkeypatch.context() as patched:
+        patched.setattr(Vectors, "put", _overloaded)
+        world.record("The harbour tour starts at nine.")
+        world.advance(100)
+    assert figures(world).failures > 3
+    world.advance(301)
+    check(world, index, embedder)
+
+
+def _overloaded(*_: Any) -> None:
+    raise Overloaded(limit=1, bytes=2)
 
 
 def test_waiting_until_all_is_done_does_not_wait_for_a_server_that_is_down() -> None:
