@@ -189,7 +189,7 @@ def ours(collection: Collection, place: Path) -> Iterator[list[str]]:
             Query(text=question.text, limit=limit),
             lambda entry, before=before: before is None or order[entry.thread] < before,  # type: ignore[misc]
         )
-        yield _ranked([collection.unit(hit.entry) for hit in answer.hits])
+        yield by_unit([collection.unit(hit.entry) for hit in answer.hits])
     index.close()
 
 
@@ -206,10 +206,11 @@ def plainly(collection: Collection) -> Iterator[list[str]]:
         best = sorted((at for at, score in enumerate(scores) if score > 0), key=lambda at: -scores[at])
         before = question.before
         allowed = [at for at in best if before is None or collection.plain[at][2] < before]
-        yield _ranked([collection.plain[at][0] for at in allowed])
+        yield by_unit([collection.plain[at][0] for at in allowed])
 
 
-def _ranked(units: list[str]) -> list[str]:
+def by_unit(units: list[str]) -> list[str]:
+    """Each unit once, by its best hit."""
     return list(dict.fromkeys(units))[:DEPTH]
 
 
@@ -277,8 +278,8 @@ def _rows(
 ) -> Iterator[Figure]:
     for metric in metrics:
         values, plain = ([100 * one[metric] for one in some] for some in (mine, theirs))
-        low, high = _interval(values, seed)
-        low_plain, high_plain = _interval(plain, seed)
+        low, high = bootstrap(values, seed)
+        low_plain, high_plain = bootstrap(plain, seed)
         yield Figure(
             name=f"{name} (n = {len(values)}): {metric}, {low:.1f} – {high:.1f}; "
             f"bm25s {statistics.fmean(plain):.1f}, {low_plain:.1f} – {high_plain:.1f}",
@@ -288,7 +289,8 @@ def _rows(
         )
 
 
-def _interval(values: Sequence[float], seed: int) -> tuple[float, float]:
+def bootstrap(values: Sequence[float], seed: int) -> tuple[float, float]:
+    """The 95 % interval of their mean."""
     chance = random.Random(seed)
     means = sorted(statistics.fmean(chance.choices(values, k=len(values))) for _ in range(RESAMPLES))
     return means[RESAMPLES * 25 // 1_000], means[RESAMPLES * 975 // 1_000]
