@@ -27,6 +27,8 @@ FAULTS: dict[str, str] = {
     "restart": "the program ends and starts again, with another window",
     "settings": "window, overlap and the thread itself are switched while it runs",
     "disk": "appends that fail, are refused, or whose answer is lost",
+    "slow disk": "appends that take seconds while turns and answers go on",
+    "conflict": "somebody else appends to a thread's stream",
     "clock": "the wall clock jumps",
 }
 """Fault → what it is."""
@@ -135,6 +137,8 @@ def _fault(draw: random.Random, faults: Collection[str], threads: int) -> list[A
         "restart": lambda: Act("restart", n=draw.randint(1, 4)),
         "settings": lambda: _switch(draw, thread, faults),
         "disk": lambda: Act("disk", n=draw.randint(1, 3), what=draw.choice(("fail", "refuse", "lose"))),
+        "slow disk": lambda: Act("slow", seconds=draw.choice((0.3, 2.0, 12.0))),
+        "conflict": lambda: Act("foreign", thread),
         "clock": lambda: Act("jump", seconds=draw.choice((-4000.0, -5.0, 5.0, 4000.0))),
     }
     names = sorted(name for name in acts if name in faults)

@@ -11,11 +11,12 @@ import msgspec
 
 from eventlog import CommitFailed, DiskFull, Overloaded
 from pace_actors import messages as m
-from pace_actors.domain.fold import batches
+from pace_actors.domain.fold import batches, thread_from
 from pace_actors.events import (
     AnswerArrived,
     Decided,
     SessionEnded,
+    SettingsChanged,
     SummaryAccepted,
     SummaryInvalidated,
     SummaryRejected,
@@ -29,7 +30,7 @@ from pace_actors.runtime.promise import Promise
 from pace_actors.simulation.faults import GOOD, THREADS, Act, Answer, Schedule
 from pace_actors.simulation.invariants import Account, require
 from pace_actors.simulation.world import World
-from pace_actors.values import THREAD_PREFIX
+from pace_actors.values import SECOND, THREAD_PREFIX
 
 QUIET_S = 1800.0
 """Virtual seconds after the last act by which everything pending must be covered."""
@@ -166,6 +167,15 @@ class Play:
             self.world.lose_next_answer += 1
         else:
             self.world.log.fail_next(DiskFull() if act.n % 2 else CommitFailed(), act.n)
+
+    def _slow(self, act: Act) -> None:
+        self.world.disk_free_at = self.world.host.now() + round(act.seconds * SECOND)
+
+    def _foreign(self, act: Act) -> None:
+        """A batch that changes nothing but the version: what the thread decides meanwhile meets a conflict."""
+        thread = THREADS[act.thread]
+        stored = thread_from(self.world.log.read(self.world.key(thread).stream))
+        self.world.foreign([SettingsChanged(at=self.world.host.now(), settings=stored.settings)], thread=thread)
 
     def _jump(self, act: Act) -> None:
         self.world.host.jump_clock(act.seconds)

@@ -84,6 +84,8 @@ class World:
         self._summariser: Summariser = summariser(self) if summariser else self.model
         self.refuse_next: list[EventLogError] = []
         self.lose_next_answer = 0
+        self.disk_free_at = 0
+        """Until then no append ends: a disk that is slow."""
         self.crashes = 0
         self.broken: Broken | None = None
         """What an append broke, kept because the actor that made it is supervised."""
@@ -125,7 +127,7 @@ class World:
 
     def step(self) -> bool:
         """One message is handled, one append ends or one due timer runs out; False when there is nothing to do now."""
-        queued = self.log.waiting()
+        queued = self.log.waiting() if self.host.now() >= self.disk_free_at else 0
         commit_first = bool(queued and self._random and self._random.random() < COMMITS_FIRST)
         if not commit_first and self.host.step():
             self.check()
@@ -167,7 +169,7 @@ class World:
         self._checked.clear()
         self._failed.clear()
         self.refuse_next.clear()
-        self.lose_next_answer = 0
+        self.lose_next_answer = self.disk_free_at = 0
         self._begin()
 
     def restart(self, **settings: Any) -> None:
@@ -178,7 +180,7 @@ class World:
     def heal(self) -> None:
         """Nothing fails any more that was to fail."""
         self.refuse_next.clear()
-        self.lose_next_answer = 0
+        self.lose_next_answer = self.disk_free_at = 0
         self.log._failures.clear()  # noqa: SLF001 - it has no verb for what only a simulation wants
 
     # --- verbs --------------------------------------------------------------------------------------------------------
