@@ -107,7 +107,8 @@ class TantivyIndex:
     """An index in a directory. Opening never fails: what is wrong is told by `trouble`, by answers, and by `commit`.
 
     Files are mapped into memory: whoever cuts one short while it is open ends the process (SIGBUS), as for any program.
-    One process writes a directory; others may search it beside, with `readonly`, as it was when they opened it. `commit` may be called from any thread, and holds up neither `add` nor `search`.
+    One process writes a directory; others may search it beside, with `readonly`, as it was when they opened it.
+    `commit` may be called from any thread, and holds up neither `add` nor `search`.
     """
 
     def __init__(self, directory: Path, *, heap_bytes: int = HEAP_BYTES, readonly: bool = False) -> None:
