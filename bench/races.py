@@ -1,8 +1,9 @@
 """What late, overlapping and failing summaries do to a conversation, by strategy; ours runs the real actors.
 
-Arms: `simulated`, on a virtual clock; `real`, on threads and a real HTTP server; `other`, the sessions of the OpenAI
-Agents SDK, where they are installed (`pip install openai-agents`). What an arm publishes stands beside what the others
-have published before. Intervals are of the runs, resampled. `pace bench races` is a small one.
+Arms: `simulated`, on a virtual clock; `even`, the version counter with turns at even intervals; `real`, on threads and a
+real HTTP server; `other`, the sessions of the OpenAI Agents SDK, where they are installed (`pip install openai-agents`).
+What an arm publishes stands beside what the others have published before. Intervals are of the runs, resampled.
+`pace bench races` is a small one.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from bench.racing.plot import plots
 from bench.racing.real import measure_real
 from bench.racing.report import Origin, RaceReport, read_races
 from pace_actors.simulation.races.load import SHAPES, Load
+from pace_actors.simulation.races.plain import VersionCounter
 from pace_actors.simulation.races.race import STRATEGIES, Row, race
 
-ARMS = ("simulated", "real", "other")
+ARMS = ("simulated", "even", "real", "other")
 MEANS = (0.5, 1.0, 2.0, 4.0)
+EVEN = ("log-normal", "constant")
 RATES = (0.0, 0.05, 0.2)
 PLAIN = 3
 """The first three strategies are quick to simulate, and run ten times as often."""
@@ -67,6 +70,9 @@ def measure(report: RaceReport, arm: str, runs: int, seed: int) -> RaceReport:
         found["latency"] = [row for mean in MEANS for row in _rows(Load(mean_call=mean), runs, seed)]
         found["shapes"] = [row for shape in SHAPES for row in _rows(mixed(shape), runs, seed)]
         found["failing"] = [row for rate in RATES for row in _rows(Load(mean_call=1.0, failing=rate), runs, seed)]
+    elif arm == "even":
+        loads = [Load(shape=shape, mean_call=mean, gap_sigma=0.0) for shape in EVEN for mean in MEANS]
+        found["even"] = [race(VersionCounter, load, range(seed, seed + runs * 10)) for load in loads]
     elif arm == "real":
         found["real"] = measure_real(seed)
     else:

@@ -70,6 +70,8 @@ class RaceReport(msgspec.Struct, frozen=True, kw_only=True):
     """Every shape at a mean call of two intervals, with failures and resets."""
     failing: list[Row] = []
     """Failure rates."""
+    even: list[Row] = []
+    """The version counter where turns come at even intervals."""
     real: list[RealRow] = []
     other: list[OtherRow] = []
 
@@ -82,6 +84,8 @@ class RaceReport(msgspec.Struct, frozen=True, kw_only=True):
             found["races-cost"] = "simulated", _details(two)
             found["races-shapes"] = "simulated", _details(self.shapes, shapes=True)
             found["races-failing"] = "simulated", _failing(self.failing)
+        if "even" in self.origins:
+            found["races-even"] = "even", _even(self.even)
         if "real" in self.origins:
             found["races-real"] = "real", _real(self.real)
         if "other" in self.origins:
@@ -135,6 +139,20 @@ def _details(rows: Sequence[Row], *, shapes: bool = False) -> str:
         cells += [_mean(row.stale_overwrites), f"{row.lag_median:g} / {row.lag_p99:g} / {row.lag_max}"]
         cells += [_mean(row.calls), number(round(row.tokens.value)), share(row.wasted)]
         lines.append(cells)
+    return markdown(head, lines)
+
+
+PREDICTED = ("7 %", "29 %", "54 %", "70 %")
+"""What a model of the version counter said before it was simulated, at the mean calls of the tables."""
+
+
+def _even(rows: Sequence[Row]) -> str:
+    means = sorted({row.load.mean_call for row in rows})
+    head = ["turns lost by the version counter", *(f"mean call {mean:g} intervals" for mean in means)]
+    lines = [["a model of it, in advance", *PREDICTED]]
+    for shape in dict.fromkeys(row.load.shape for row in rows):
+        cells = [lost(row) for row in rows if row.load.shape == shape]
+        lines.append([f"simulated: turns at even intervals, {shape} calls", *cells])
     return markdown(head, lines)
 
 
