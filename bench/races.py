@@ -1,7 +1,7 @@
 """What late, overlapping and failing summaries do to a conversation, by strategy; ours runs the real actors.
 
-Arms: `simulated`, on a virtual clock; `even`, the version counter with turns at even intervals; `real`, on threads and a
-real HTTP server; `other`, the sessions of the OpenAI Agents SDK, where they are installed (`pip install openai-agents`).
+Arms: `simulated`, on a virtual clock; `even`, the version counter with turns at even intervals; `real`, on threads
+and a real HTTP server; `other`, the sessions of the OpenAI Agents SDK, if it is there (`pip install openai-agents`).
 What an arm publishes stands beside what the others have published before. Intervals are of the runs, resampled.
 `pace bench races` is a small one.
 """
