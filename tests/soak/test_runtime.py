@@ -24,7 +24,6 @@ from tests.simulation.test_workers import busy
 from tests.soak.support import output_of, rss_mib, soak
 from tests.support.world import World
 
-
 SPARE_THREADS = 6
 """Of a pool of four and four workers, those that a busy machine may begin later; not more with more conversations."""
 
