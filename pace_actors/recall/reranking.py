@@ -73,6 +73,11 @@ class Reranker:
         self._capped = Capped()
         self._breaker = Breaker()
 
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether a question stays here. A context that nobody has allowed more is not asked of others."""
+        return all(getattr(embedder, "on_this_machine", False) for embedder in self._embedders)
+
     def search(
         self, index: SearchIndex, query: Query, is_allowed: Allowed = everything, profile: Profile = "blend"
     ) -> Answer:
@@ -169,6 +174,8 @@ def _lists(query: Query) -> bool:
 
 
 def _embedded(embedder: Embedder, text: str, left_s: float) -> list[Vector]:
+    if left_s <= 0:
+        raise ModelFailure("timeout", "no time was left to begin")
     try:
         return checked(embedder.embed([text], left_s), 1)
     except ModelFailure:

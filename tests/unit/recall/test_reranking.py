@@ -21,6 +21,7 @@ from tests.support import model_server as server_says
 from tests.support.model_server import Behaviour, ModelServer, hang
 from tests.unit.models.helpers import Clock
 
+CAP_S = 30.0
 SMALL = VectorSet("small", 2, complete=True)
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
 HARBOUR = [f"harbour {'boat ' * more}tour" for more in range(4)]
@@ -32,11 +33,12 @@ class Embeds:
     def __init__(self, table: dict[str, Sequence[float]] | None = None, name: str = "small") -> None:
         self.table = table or {}
         self.name = name
+        self.on_this_machine = False
         self.asked: list[str] = []
         self.behaviour: Callable[[Sequence[str]], Any] = lambda texts: [self.table.get(text, NORTH) for text in texts]
 
     def embed(self, texts: Sequence[str], deadline_s: float) -> Sequence[Vector]:
-        assert 0 < deadline_s <= 0.3
+        assert 0 < deadline_s <= CAP_S
         self.asked += texts
         found: Sequence[Vector] = self.behaviour(texts)
         return found
@@ -46,6 +48,11 @@ class Embeds:
 
     def close(self) -> None:
         pass
+
+
+def unhurried(store: Vectors, *embedders: Any, cap_s: float = CAP_S, **more: Any) -> Reranker:
+    """A reranker whose cap a busy machine keeps."""
+    return Reranker(store, *embedders, cap_s=cap_s, **more)
 
 
 def note(text: str, **more: Any) -> Entry:
@@ -80,7 +87,7 @@ def words_only(index: MemoryIndex, asked: Query) -> list[str]:
 def test_blend_is_half_the_words_and_half_the_meaning_over_what_the_words_found() -> None:
     notes = [note(text) for text in HARBOUR]
     index, store = filled(*notes, note("marina trip"), vectors={HARBOUR[3]: EAST, "marina trip": EAST})
-    reranker = Reranker(store, Embeds({"harbour tour": EAST}))
+    reranker = unhurried(store, Embeds({"harbour tour": EAST}))
     asked = query("harbour tour")
     by_words = words_only(index, asked)
     answer = reranker.search(index, asked)
@@ -99,10 +106,10 @@ def test_blend_is_half_the_words_and_half_the_meaning_over_what_the_words_found(
 
 def test_hybrid_also_finds_what_shares_no_word() -> None:
     index, store = filled(note("harbour tour"), note("marina trip"), note("bread"), vectors={"marina trip": EAST})
-    reranker = Reranker(store, Embeds({"harbour": EAST}))
+    reranker = unhurried(store, Embeds({"harbour": EAST}))
     assert texts(reranker, index, query("harbour"), "hybrid") == ["marina trip", "harbour tour"]
     assert texts(reranker, index, query("jetty"), "hybrid") == ["bread", "harbour tour"]
-    reranker = Reranker(store, Embeds({"jetty": [-1.0, 0.0]}))
+    reranker = unhurried(store, Embeds({"jetty": [-1.0, 0.0]}))
     assert texts(reranker, index, query("jetty"), "hybrid") == [], "nothing is near enough"
 
 
@@ -126,7 +133,7 @@ def test_what_must_not_be_shown_is_not_shown_because_it_is_near() -> None:
         exclude_turns=frozenset({("t", 2)}),
         kinds=frozenset({"note"}),
     )
-    reranker = Reranker(store, Embeds({"jetty": EAST}))
+    reranker = unhurried(store, Embeds({"jetty": EAST}))
     answer = reranker.search(index, asked, lambda entry: entry.text != "forbidden", "hybrid")
     assert {hit.entry.text for hit in answer.hits} == {"a mail", "fits"}
     assert texts(reranker, index, replace(asked, owner="ben"), "hybrid") == []
@@ -140,7 +147,7 @@ def test_pieces_of_a_hit_are_no_further_hits() -> None:
         ),
     ]
     index, store = filled(*pieces, vectors={"quay": EAST})
-    reranker = Reranker(store, Embeds({"harbour": EAST}))
+    reranker = unhurried(store, Embeds({"harbour": EAST}))
     assert texts(reranker, index, query("harbour"), "hybrid") == ["harbour"]
     assert set(texts(reranker, index, query("harbour", collapse="message"), "hybrid")) == {"harbour", "quay"}
 
@@ -148,7 +155,7 @@ def test_pieces_of_a_hit_are_no_further_hits() -> None:
 def test_what_has_no_vector_yet_keeps_its_place_by_words_and_that_is_told() -> None:
     """Goal: a log that is half embedded answers well. The best by words stays above what is neither."""
     index, store = filled(*(note(text) for text in HARBOUR), vectors={HARBOUR[0]: [], HARBOUR[3]: EAST})
-    reranker = Reranker(store, Embeds({"harbour tour": EAST}))
+    reranker = unhurried(store, Embeds({"harbour tour": EAST}))
     asked = query("harbour tour")
     by_words = words_only(index, asked)
     answer = reranker.search(index, asked)
@@ -161,7 +168,7 @@ def test_what_has_no_vector_yet_keeps_its_place_by_words_and_that_is_told() -> N
 
 def test_without_any_vector_the_order_is_that_of_the_words() -> None:
     index, store = filled(*(note(text) for text in HARBOUR), vectors={text: [] for text in HARBOUR})
-    reranker = Reranker(store, Embeds())
+    reranker = unhurried(store, Embeds())
     for profile in ("blend", "hybrid"):
         assert texts(reranker, index, query("harbour tour"), profile) == words_only(index, query("harbour tour"))
 
@@ -169,16 +176,18 @@ def test_without_any_vector_the_order_is_that_of_the_words() -> None:
 def test_the_limit_and_the_best_of_each_source_hold_as_without_vectors() -> None:
     entries = [note(f"harbour {number}") for number in range(30)]
     mail = Entry(id="mail", kind="document", source="mail", owner="ada", text="harbour " + "word " * 60)
-    index, store = filled(*entries, mail)
-    found = texts(Reranker(store, Embeds()), index, query("harbour", limit=5))
+    index, store = filled(*entries, mail, vectors={entry.text: EAST for entry in entries})
+    reranker = unhurried(store, Embeds({"harbour": EAST}))
+    found = texts(reranker, index, query("harbour", limit=5))
     assert (len(found), mail.text in found[:2]) == (5, True)
-    assert texts(Reranker(store, Embeds()), index, query("harbour", limit=0)) == []
+    assert mail.text not in texts(reranker, index, query("harbour", limit=5, diverse=False))
+    assert texts(reranker, index, query("harbour", limit=0)) == []
 
 
 def test_a_question_for_a_range_of_time_and_the_lexical_profile_ask_no_embedder() -> None:
     index, store = filled(note("harbour", created_at=1_000_000))
     embedder = Embeds()
-    reranker = Reranker(store, embedder)
+    reranker = unhurried(store, embedder)
     now = 86_400_000_000
     assert texts(reranker, index, query("what did I do yesterday?", now=now)) == ["harbour"]
     assert texts(reranker, index, query("harbour"), "lexical") == ["harbour"]
@@ -192,12 +201,21 @@ def test_while_a_new_model_is_at_work_the_one_before_answers_if_it_can_be_asked(
     making = VectorSet("new", 3)
     store.keep_set(making)
     store.put(making, [note(HARBOUR[0])], [[1, 0, 0]])
-    assert Reranker(store, new, old).search(index, query("harbour")).notes == ()
+    assert unhurried(store, new, old).search(index, query("harbour")).notes == ()
     assert (new.asked, old.asked) == ([], ["harbour"])
-    assert Reranker(store, new).search(index, query("harbour")).notes == ("3 of 4 have no vector yet",)
+    assert unhurried(store, new).search(index, query("harbour")).notes == ("3 of 4 have no vector yet",)
     store.keep_set(replace(making, complete=True))
-    Reranker(store, new, old).search(index, query("harbour"))
+    unhurried(store, new, old).search(index, query("harbour"))
     assert (new.asked, old.asked) == (["harbour"] * 2, ["harbour"])
+
+
+def test_a_question_stays_on_this_machine_if_every_embedder_says_so() -> None:
+    here, there = Embeds(), Embeds()
+    here.on_this_machine = True
+    store = Vectors(MemoryLog())
+    assert unhurried(store, here).on_this_machine
+    assert not unhurried(store, there).on_this_machine
+    assert not unhurried(store, here, there).on_this_machine
 
 
 # === R2 ===============================================================================================================
@@ -235,7 +253,7 @@ def test_an_embedder_that_is_wrong_leaves_the_order_of_the_words(
     embedder = Embeds()
     embedder.behaviour = behaviour
     asked = query("harbour tour")
-    answer = Reranker(store, embedder).search(index, asked, profile=profile)
+    answer = unhurried(store, embedder).search(index, asked, profile=profile)
     plain = index.search(asked)
     assert answer.hits == plain.hits
     assert len(answer.notes) == len(plain.notes) + 1
@@ -244,43 +262,72 @@ def test_an_embedder_that_is_wrong_leaves_the_order_of_the_words(
     assert "secret" not in answer.notes[-1]
 
 
+def test_an_embedder_is_not_asked_when_no_time_is_left() -> None:
+    """Method: a clock that has moved beyond the cap when it is looked at again."""
+    index, store = filled(*(note(text) for text in HARBOUR))
+    moments = iter([0.0, 31.0, 31.0])
+    embedder = Embeds()
+    answer = unhurried(store, embedder, clock=lambda: next(moments)).search(index, query("harbour tour"))
+    assert answer.notes == ("by words only: timeout: no time was left to begin",)
+    assert embedder.asked == []
+
+
+def test_the_cap_is_300_milliseconds() -> None:
+    _, store = filled()
+    assert Reranker(store, Embeds())._cap_s == 0.3
+
+
+class Hanging(Embeds):
+    """Answers when the gate is open; every call is counted when it has begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.begun = threading.Semaphore(0)
+        self.behaviour = self._wait
+
+    def _wait(self, texts: Sequence[str]) -> list[Vector]:
+        self.begun.release()
+        assert self.gate.wait(30)
+        return [NORTH for _ in texts]
+
+
 def test_an_embedder_that_hangs_costs_the_cap_then_nothing_until_it_is_tried_again() -> None:
     """Goal: time capped, and a breaker. Method: a gate instead of an answer; the breaker's clock is the test's."""
     index, store = filled(*(note(text) for text in HARBOUR))
-    gate, clock, embedder = threading.Event(), Clock(), Embeds()
-
-    def wait(texts: Sequence[str]) -> list[Vector]:
-        gate.wait(30)
-        return [NORTH for _ in texts]
-
-    embedder.behaviour = wait
-    reranker = Reranker(store, embedder, cap_s=0.05, clock=clock)
-    reasons = [reranker.search(index, query("harbour tour")).notes[-1] for _ in range(6)]
-    assert reasons[:3] == ["by words only: not done within 50 ms"] * 3
-    assert all("next try in 1.0 s" in reason for reason in reasons[3:])
+    clock, embedder = Clock(), Hanging()
+    reranker = unhurried(store, embedder, cap_s=0.05, clock=clock)
+    for _ in range(3):
+        assert reranker.search(index, query("harbour tour")).notes == ("by words only: not done within 50 ms",)
+        assert embedder.begun.acquire(timeout=30)
+    for _ in range(3):
+        assert "next try in 1.0 s" in reranker.search(index, query("harbour tour")).notes[-1]
     assert len(embedder.asked) == 3
-    gate.set()
+    embedder.gate.set()
     clock.now += 1
+    reranker._cap_s = CAP_S
     assert reranker.search(index, query("harbour tour")).notes == ()
 
 
 def test_questions_that_hang_do_not_pile_up() -> None:
     index, store = filled(*(note(text) for text in HARBOUR))
-    gate, embedder = threading.Event(), Embeds()
-    embedder.behaviour = lambda texts: [NORTH for _ in texts if gate.wait(30)]
-    reranker = Reranker(store, embedder, cap_s=0.02)
+    embedder = Hanging()
+    reranker = unhurried(store, embedder, cap_s=0.02, clock=Clock())
     reranker._breaker._failures_to_open = 1_000
-    reasons = [reranker.search(index, query("harbour tour")).notes[-1] for _ in range(8)]
-    assert reasons[4:] == ["by words only: earlier questions are still being embedded"] * 4
+    for _ in range(4):
+        reranker.search(index, query("harbour tour"))
+        assert embedder.begun.acquire(timeout=30)
+    reasons = [reranker.search(index, query("harbour tour")).notes[-1] for _ in range(4)]
+    assert reasons == ["by words only: earlier questions are still being embedded"] * 4
     assert len(embedder.asked) == 4
-    gate.set()
+    embedder.gate.set()
 
 
 def test_a_store_that_cannot_be_read_leaves_the_order_too() -> None:
     index, store = filled(*(note(text) for text in HARBOUR))
     log = store._log
     log.close()
-    answer = Reranker(store, Embeds()).search(index, query("harbour tour"))
+    answer = unhurried(store, Embeds()).search(index, query("harbour tour"))
     assert answer.hits == index.search(query("harbour tour")).hits
     assert answer.notes == ("by words only: LogClosed",)
 
@@ -329,7 +376,8 @@ def test_whatever_a_server_of_embeddings_does_the_order_is_that_of_the_words_wit
         kept = VectorSet(embedder.name, 2, complete=True)
         store.keep_set(kept)
         store.put(kept, entries, [NORTH] * 3 + [EAST])
-        answer = Reranker(store, embedder).search(index, query("harbour tour"), profile=profile)
+        cap_s = 0.3 if "not done" in reason else CAP_S
+        answer = unhurried(store, embedder, cap_s=cap_s).search(index, query("harbour tour"), profile=profile)
         embedder.close()
     assert answer.hits == index.search(query("harbour tour")).hits
     assert any(part in answer.notes[-1] for part in reason.split("|")), answer.notes
@@ -349,7 +397,7 @@ def test_a_server_of_embeddings_that_is_dead_is_left_alone_and_found_again(
         kept = VectorSet(embedder.name, 2, complete=True)
         store.keep_set(kept)
         store.put(kept, entries, [NORTH] * 3 + [EAST])
-        reranker = Reranker(store, embedder, clock=clock)
+        reranker = unhurried(store, embedder, clock=clock)
         reasons = [reranker.search(index, query("harbour tour")).notes for _ in range(10)]
         assert all(reasons)
         assert len(server.requests) == 3

@@ -126,6 +126,8 @@ def test_the_cache_says_what_the_log_says_whatever_is_put_and_taken_out(log: Eve
         mine, fresh = (each.nearest(SET, "ada", query, 50) for each in (vectors, Vectors(log)))
         assert {near.id: near.text for near in mine} == {near.id: near.text for near in fresh}
         assert [near.cosine for near in mine] == pytest.approx([near.cosine for near in fresh], abs=1e-6)
+    (shelf,) = vectors._shelves.values()
+    assert len(shelf._names) <= 40, "rows are used again"
 
 
 def test_near_ones_are_the_nearest_of_all(log: EventLog) -> None:
@@ -147,6 +149,7 @@ def test_what_is_put_while_an_owner_is_read_is_in_what_was_read() -> None:
     first = Vectors(log)
     first.put(SET, [note("a")], [[1, 0, 0]])
     vectors = Vectors(log)
+    late = [note(f"b{number}") for number in range(20)]  # their keys lie before and behind that of the first
 
     class Meanwhile:
         def __getattr__(self, name: str) -> Any:
@@ -154,13 +157,13 @@ def test_what_is_put_while_an_owner_is_read_is_in_what_was_read() -> None:
 
         def view_entries(self, *given: Any, **more: Any) -> Any:
             found = log.view_entries(*given, **more)
-            writer = threading.Thread(target=lambda: vectors.put(SET, [note("b")], [[0, 1, 0]]))
+            writer = threading.Thread(target=lambda: vectors.put(SET, late, [[0, 1, 0]] * 20))
             writer.start()
             writer.join(10)
             return found
 
     vectors._log = Meanwhile()
-    assert ids(vectors, [0, 1, 0]) == ["b", "a"]
+    assert ids(vectors, [0, 1, 0], limit=30) == [*sorted(entry.id for entry in late), "a"]
 
 
 def test_memory_is_bounded_by_what_was_not_used_lately() -> None:
