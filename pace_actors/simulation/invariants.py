@@ -226,7 +226,8 @@ class Account(msgspec.Struct, frozen=True):
     def check(self, state: ThreadState) -> None:
         """Invariant 7 for a state of the same version. Raises `Broken`."""
         require(state.version == self.version, "versions", state.version, "and", self.version)
-        require(not broken_invariants(state), *broken_invariants(state))
+        broken = broken_invariants(state)
+        require(not broken, *broken)
         if state.live:
             require(state.displaced == self.displaced, "displaced", state.displaced, "and", self.displaced)
             require(state.failures == self.failures, "failures", state.failures, "and", self.failures)

@@ -20,8 +20,8 @@ from pace_actors.domain.fold import Batch, batches, requests_of
 from pace_actors.events import AnswerArrived, SummaryAccepted, TurnHeard
 from pace_actors.models.port import FoldReply, FoldTask
 from pace_actors.models.scripted import ScriptedSummariser
+from pace_actors.simulation.invariants import check_stream
 from pace_actors.values import ThreadKey
-from tests.support.account import check_stream
 
 EXIT_S_MAX = 5.0
 REPO_ROOT = Path(__file__).resolve().parents[2]

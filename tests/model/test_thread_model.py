@@ -1,6 +1,6 @@
 """Any sequence of turns, answers, failures, withdrawals, resets, settings and erasures keeps invariants 7 and 8.
 
-Method: Hypothesis plays with the pure rules while `tests.support.account` keeps an account of its own; at the end the
+Method: Hypothesis plays with the pure rules while `simulation.invariants` keeps an account of its own; at the end the
 log of what was decided is folded again and must give the same state, also after the texts were erased.
 """
 
@@ -46,8 +46,8 @@ from pace_actors.events import (
     WithdrawAsked,
 )
 from pace_actors.settings import changed
+from pace_actors.simulation.invariants import Account
 from pace_actors.values import SECOND, Covers, ThreadKey
-from tests.support.account import Account
 from tests.support.made import START, answer, failure, minutes, turn
 
 KEY = ThreadKey("ada", "kitchen")

@@ -29,8 +29,8 @@ from pace_actors.events import REGISTRY, SummaryAccepted, SummaryRejected, TurnH
 from pace_actors.importing import Importer, Line, Source, Tally, TurnLine, read_lines
 from pace_actors.replay import replay
 from pace_actors.settings import ThreadSettings, changed
+from pace_actors.simulation.invariants import Account
 from pace_actors.values import ThreadKey
-from tests.support.account import Account
 from tests.support.conversations import (
     HOSTILE,
     Conversation,

@@ -17,10 +17,10 @@ from pace_actors import Pace
 from pace_actors.domain.fold import Batch, batches
 from pace_actors.events import CandidatesExtracted, SummaryAccepted, TurnHeard
 from pace_actors.replay import replay
+from pace_actors.simulation.invariants import check_stream
 from pace_actors.thread import Thread
 from pace_actors.values import DEFAULT_USER, TRANSPORT_FAILURES, UserKey
 from tests.real.test_race_over_http import verdicts
-from tests.support.account import check_stream
 from tests.support.llm_server import LlmServer
 
 pytestmark = pytest.mark.llm

@@ -20,8 +20,8 @@ from pace_actors.domain.fold import Batch, batches
 from pace_actors.events import AnswerArrived, SummaryAccepted, SummaryRejected, TurnHeard
 from pace_actors.models.http import FIRST_CALL_DEADLINE_S
 from pace_actors.replay import replay
+from pace_actors.simulation.invariants import Account, check_stream
 from tests.support import model_server as server_says
-from tests.support.account import Account, check_stream
 from tests.support.model_server import Behaviour, Connection, ModelServer, Request
 
 CONVERSATIONS = 6

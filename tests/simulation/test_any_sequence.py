@@ -22,7 +22,8 @@ from pace_actors.events import TurnHeard
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Later, Outcome, join_script
 from pace_actors.runtime.promise import Promise
-from tests.support.world import NEVER_S, World
+from pace_actors.simulation.ports import NEVER_S
+from pace_actors.simulation.world import World
 
 THREADS = ("kitchen", "office")
 EXAMPLES = max(300, settings().max_examples)

@@ -18,8 +18,9 @@ from pace_actors.models.port import FoldTask
 from pace_actors.models.scripted import Later, Outcome, join_script
 from pace_actors.runtime.follower import FollowerActor
 from pace_actors.runtime.promise import Promise
+from pace_actors.simulation.ports import NEVER_S
+from pace_actors.simulation.world import World
 from tests.support.break_lines import Breaker, Lines, every, play_lines
-from tests.support.world import NEVER_S, World
 
 FILES = ("summarizer_actor.py", "runtime/follower.py", "eventlog/follow.py")
 ON_WORKERS = frozenset({"fold", "work", "on_worker"})

@@ -24,8 +24,8 @@ from pace_actors.models.scripted import Later, Outcome, join_script
 from pace_actors.runtime.port import Address
 from pace_actors.runtime.promise import Promise
 from pace_actors.settings import ThreadSettings
+from pace_actors.simulation.world import World
 from tests.support.break_lines import Breaker, Lines, every, play_lines
-from tests.support.world import World
 
 THREAD_FILES = ("thread_actor.py", "stream_actor.py", "appends.py", "thread_log.py")
 

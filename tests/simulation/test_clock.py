@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from pace_actors.events import SessionEnded
 from pace_actors.models.port import ModelFailure
+from pace_actors.simulation.world import World
 from pace_actors.values import MINUTE
-from tests.support.world import World
 
 LONG_AGO = datetime(2020, 5, 1, 12, tzinfo=UTC)
 AT = int(LONG_AGO.timestamp()) * 1_000_000

@@ -21,8 +21,8 @@ from pace_actors.domain.facts_state import FactsState
 from pace_actors.events import ForgetAsked, TurnWithdrawn
 from pace_actors.models.port import ExtractTask
 from pace_actors.runtime.promise import Promise
+from pace_actors.simulation.invariants import Broken
 from pace_actors.values import UserKey
-from tests.support.account import Broken
 from tests.support.facts_world import FactsWorld, Read, Takes
 
 ADA = UserKey("ada")

@@ -11,7 +11,8 @@ from pace_actors.actors.summarizer_actor import SummarizerActor
 from pace_actors.actors.thread_actor import ThreadActor
 from pace_actors.errors import ActorUnavailable
 from pace_actors.runtime.supervision import GIVEN_UP_S
-from tests.support.world import World, slowly
+from pace_actors.simulation.ports import slowly
+from pace_actors.simulation.world import World
 
 HOUR_S = 3600.0
 

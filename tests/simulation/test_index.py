@@ -10,7 +10,7 @@ from pace_actors import messages as m
 from pace_actors.recall.memory_index import MemoryIndex
 from pace_actors.recall.port import Entry, IndexStartedOver, IndexUnusable, Query
 from pace_actors.runtime.promise import Promise
-from tests.support.world import USER, World
+from pace_actors.simulation.world import USER, World
 
 
 def found(index: MemoryIndex, text: str, owner: str = USER, *, include_sensitive: bool = False) -> list[str]:

@@ -18,8 +18,9 @@ from pace_actors.messages import TimerOver
 from pace_actors.models.breaker import Breaker, BreakingSummariser
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Later, Outcome, join_script
+from pace_actors.simulation.ports import NEVER_S, held, slowly
+from pace_actors.simulation.world import World
 from pace_actors.values import Covers, Failure
-from tests.support.world import NEVER_S, World, held, slowly
 
 SECRET = "the vault opens with Marigold"
 

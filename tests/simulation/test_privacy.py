@@ -21,7 +21,7 @@ from pace_actors.errors import InvalidInput
 from pace_actors.models.chat import messages_of
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Outcome, ScriptedSummariser, join_script
-from tests.support.world import World
+from pace_actors.simulation.world import World
 
 KEYS = {
     "provider key": ("sk-proj-Ab3", "dEf6hIj9kLmNoPqRsTuVw42"),

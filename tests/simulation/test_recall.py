@@ -17,7 +17,7 @@ from pace_actors.recall.fences import Fences
 from pace_actors.recall.memory_index import MemoryIndex
 from pace_actors.recall.port import Allowed, Answer, Entry, IndexUnusable, Query, everything
 from pace_actors.runtime.promise import Promise
-from tests.support.world import USER, World
+from pace_actors.simulation.world import USER, World
 
 
 class Stuck(MemoryIndex):

@@ -8,7 +8,7 @@ from pace_actors.domain.fold import thread_from
 from pace_actors.messages import TimerOver
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Outcome
-from tests.support.world import World
+from pace_actors.simulation.world import World
 
 
 @pytest.mark.parametrize("seed", [None, 1])

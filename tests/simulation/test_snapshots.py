@@ -12,8 +12,8 @@ from eventlog import Snapshot
 from pace_actors.domain.fold import thread_from
 from pace_actors.domain.snapshots import EVERY, PAYLOAD_BYTES_MAX, SURPLUS, THREADS
 from pace_actors.domain.state import EMPTY, ThreadState
+from pace_actors.simulation.world import World
 from tests.support.made import with_turns
-from tests.support.world import World
 
 TURN_EVENTS_MAX = 8
 """What a turn and its summary write at most."""

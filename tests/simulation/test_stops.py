@@ -10,7 +10,7 @@ from eventlog import DiskFull
 from pace_actors import messages as m
 from pace_actors.errors import OutcomeUnknown, PaceClosed
 from pace_actors.runtime.threaded import LocalAddress
-from tests.support.world import World
+from pace_actors.simulation.world import World
 
 
 def stop(world: World) -> None:

@@ -16,8 +16,9 @@ from pace_actors.domain.prompt import fold_instructions
 from pace_actors.models.extractive import ExtractiveSummariser
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Outcome, join_script
+from pace_actors.simulation.ports import held, slowly
+from pace_actors.simulation.world import World
 from pace_actors.values import Covers, Version
-from tests.support.world import World, held, slowly
 
 
 def test_turns_that_arrive_while_a_summary_is_made_are_all_present() -> None:

@@ -16,7 +16,8 @@ from pace_actors.models.scripted import Outcome, join_script
 from pace_actors.runtime.port import Address
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.simulated import SimulatedHost
-from tests.support.world import World, held
+from pace_actors.simulation.ports import held
+from pace_actors.simulation.world import World
 
 
 class BusyHost(SimulatedHost):

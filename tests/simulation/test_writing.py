@@ -20,8 +20,9 @@ from pace_actors.errors import AppendFailed, Erased, OutcomeUnknown, TurnConflic
 from pace_actors.events import ResetAsked, SessionEnded, SettingsChanged, TurnHeard
 from pace_actors.runtime.promise import Promise
 from pace_actors.settings import ThreadSettings
+from pace_actors.simulation.ports import slowly
+from pace_actors.simulation.world import World
 from pace_actors.values import SECOND
-from tests.support.world import World, slowly
 
 
 def error_of(promise: Promise) -> BaseException:

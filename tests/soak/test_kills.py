@@ -17,11 +17,12 @@ from pace_actors import Pace
 from pace_actors.domain.fold import Batch, batches, requests_of
 from pace_actors.errors import CloseTimeout
 from pace_actors.events import AnswerArrived, SummaryAccepted, TurnHeard
+from pace_actors.simulation.invariants import check_stream
+from pace_actors.simulation.ports import slowly
+from pace_actors.simulation.world import World
 from pace_actors.values import ThreadKey
 from tests.soak.support import soak, start
-from tests.support.account import check_stream
 from tests.support.model_server import Behaviour, Connection, ModelServer, reply
-from tests.support.world import World, slowly
 
 SOON_S = 60.0
 JOBS = 20

@@ -12,8 +12,8 @@ from pace_actors.domain.fold import thread_from
 from pace_actors.models.breaker import BreakingSummariser
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import join_script
+from pace_actors.simulation.world import World
 from tests.soak.support import soak
-from tests.support.world import World
 
 HOUR_S = 3600.0
 

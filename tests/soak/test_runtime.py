@@ -20,9 +20,9 @@ from pace_actors.runtime.logs import quiet_logger
 from pace_actors.runtime.pooled import PooledHost
 from pace_actors.runtime.port import Address
 from pace_actors.runtime.threaded import LocalAddress
+from pace_actors.simulation.world import World
 from tests.simulation.test_workers import busy
 from tests.soak.support import output_of, rss_mib, soak
-from tests.support.world import World
 
 SPARE_THREADS = 6
 """Of a pool of four and four workers, those that a busy machine may begin later; not more with more conversations."""

@@ -29,8 +29,8 @@ from pace_actors.events import (
     Heard,
     TombstoneLifted,
 )
+from pace_actors.simulation.invariants import require
 from pace_actors.values import Candidate
-from tests.support.account import require
 
 BLOCKED_FOR = 30 * 24 * 3600 * 1_000_000
 GAP = 100

@@ -28,9 +28,9 @@ from pace_actors.fact_verbs import FactVerbs
 from pace_actors.models.port import ExtractItem, Extractor, ExtractReply, ExtractTask, ModelFailure
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.threaded import LocalAddress
+from pace_actors.simulation.world import THREAD, USER, World
 from pace_actors.values import UserKey
 from tests.support.facts_account import FactsAccount
-from tests.support.world import THREAD, USER, World
 
 FACTS_FILES = ("fact_store_actor.py", "facts_log.py", "stream_actor.py", "appends.py")
 Found = tuple[str, str, str]

@@ -23,7 +23,7 @@ from pace_actors.domain.state import EMPTY
 from pace_actors.models.port import FoldReply, FoldTask
 from pace_actors.runtime.logs import BOUND_MAX, NAME_CHARS_MAX, VALUE_CHARS_MAX, bound_here, saying
 from pace_actors.runtime.promise import Promise
-from tests.support.world import World
+from pace_actors.simulation.world import World
 
 OF_A_SUMMARY = {"summary_requested", "fold_began", "fold_ended", "summary_accepted"}
 

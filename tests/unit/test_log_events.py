@@ -11,8 +11,8 @@ from structlog.typing import FilteringBoundLogger
 
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Outcome
+from pace_actors.simulation.world import World
 from tests.support.architecture import REPO_ROOT
-from tests.support.world import World
 
 LEVELS = {"debug", "info", "warning", "error", "critical"}
 
