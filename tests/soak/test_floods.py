@@ -2,8 +2,8 @@
 
 Method: a program of its own with a limit on its data beyond what it starts with; the disk is held (nothing is
 committed), or the actor is, so that everything that is sent piles up. A bound that does not hold is a `MemoryError`,
-and what a refused caller was not told would be missing in the sum. Without an index: tantivy ends the process when it gets no
-memory, and nobody is told anything.
+and what a refused caller was not told would be missing in the sum. Without an index: tantivy ends the process when it
+gets no memory, and nobody is told anything.
 """
 
 from __future__ import annotations
