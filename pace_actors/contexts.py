@@ -43,11 +43,13 @@ class Wish(NamedTuple):
 class Contexts:
     """Safe for any number of threads. `moment_of` says what a caller's `now` is."""
 
-    def __init__(self, options: Options, moment_of: Callable[[str, datetime | None], Any]) -> None:
+    def __init__(
+        self, options: Options, moment_of: Callable[[str, datetime | None], Any], finder: Finder | None
+    ) -> None:
         self._options = options
         self._moment_of = moment_of
-        self.finder: Finder | None = None
-        """None: recall is off, or not open yet."""
+        self.finder = finder
+        """None: opened without recall."""
         self._last: OrderedDict[ThreadKey, ContextRef] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -129,7 +131,7 @@ class Contexts:
             echo=wish.user_text,
             floor=FLOOR,
         )
-        return self.finder.find(query, known.state)
+        return self.finder.find(query, known.state, self._options.context_profile)
 
 
 def _excerpt(hit: Hit, zone: str) -> Excerpt:

@@ -36,6 +36,7 @@ from pace_actors.errors import (
 from pace_actors.events import REGISTRY
 from pace_actors.finder import Finder
 from pace_actors.models.choose import Models
+from pace_actors.models.port import Embedder
 from pace_actors.recall.port import SearchIndex
 from pace_actors.runtime.budget import Budget
 from pace_actors.runtime.lane import Lane
@@ -61,14 +62,20 @@ LATE: tuple[type[Exception], ...] = (TimeoutError, MailboxFull, ActorUnavailable
 class Core:
     """One open directory. Safe to use from any number of threads of execution."""
 
-    def __init__(self, log: EventLog, models: Models, options: Options, index: SearchIndex | None = None) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        models: Models,
+        options: Options,
+        index: SearchIndex | None = None,
+        embedder: Embedder | None = None,
+    ) -> None:
         self.log = log
         self.options = options
         self.host = PooledHost(options.logger)
-        self.engine = Engine(log, self.host, models.summariser, options, models.extractor, index)
-        self.contexts = Contexts(options, self.moment_of)
-        if self.engine.search is not None:
-            self.contexts.finder = Finder(log, self.engine.search.shelf, self.engine.search.fences)
+        self.engine = Engine(log, self.host, models.summariser, options, models.extractor, index, embedder)
+        self._embedder = embedder
+        self.contexts = Contexts(options, self.moment_of, self._finder())
         self._models = models
         self._passing: Engine | None = None
         self._chosen: dict[ThreadKey, str] = {}
@@ -85,6 +92,17 @@ class Core:
         self._lane = Lane("pace-lookups")
         self._under_way = Budget(UNDER_WAY_CHARS_MAX)
         self._process = os.getpid()
+
+    def _finder(self) -> Finder | None:
+        search, vectors = self.engine.search, self.engine.vectors
+        if search is None:
+            return None
+        reranker = None
+        if self._embedder is not None and vectors is not None:
+            from pace_actors.recall.reranking import Reranker  # noqa: PLC0415 - only with an embedder
+
+            reranker = Reranker(vectors, self._embedder)
+        return Finder(self.log, search.shelf, search.fences, reranker)
 
     # --- where a thread lives -----------------------------------------------------------------------------------------
 
@@ -432,10 +450,12 @@ class Core:
 
     def _close_model(self) -> None:
         """Close the models. They may be the user's code: they may raise."""
-        try:
-            self._models.close()
-        except BaseException as error:  # noqa: BLE001 - the log must still be closed
-            self.options.logger.warning("model_not_closed", error=type(error).__name__)
+        for model in (self._models, self._embedder):
+            try:
+                if model is not None:
+                    model.close()
+            except BaseException as error:  # noqa: BLE001 - the log must still be closed
+                self.options.logger.warning("model_not_closed", error=type(error).__name__)
 
 
 def _beside(what: str, close: Callable[[], None], timeout_s: float) -> list[str]:

@@ -29,7 +29,7 @@ from pace_actors.domain.state import EMPTY, state_digest
 from pace_actors.errors import ActorUnavailable, DeadlineExceeded, MailboxFull, PaceClosed
 from pace_actors.models.port import Embedder, Extractor, Summariser
 from pace_actors.recall.fences import Fences
-from pace_actors.recall.port import SearchIndex
+from pace_actors.recall.port import Profile, SearchIndex
 from pace_actors.recall.vectors import Vectors
 from pace_actors.runtime.port import Address, Answer, Host
 from pace_actors.runtime.promise import Promise
@@ -74,6 +74,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Whether facts are looked for in turns."""
     facts_max: int = 200
     multi_valued: frozenset[str] = MULTI_VALUED
+    recall_profile: Profile = "lexical"
+    """Of `recall()`, where it is not told another."""
+    context_profile: Profile = "lexical"
+    """Of what contexts show again."""
     logger: FilteringBoundLogger
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -10,7 +10,10 @@ from eventlog import EventLog, EventLogError
 from pace_actors.domain.facts_state import FactsState
 from pace_actors.domain.sources import is_shown
 from pace_actors.recall.fences import Fences
-from pace_actors.recall.port import Answer, Entry, Hit, Query, RecallError, SearchIndex
+from pace_actors.recall.port import Answer, Entry, Hit, Profile, Query, RecallError, SearchIndex
+
+if TYPE_CHECKING:
+    from pace_actors.recall.reranking import Reranker
 
 BEHIND: Final = "what was withdrawn since the index was made is still being read; ask again in a moment"
 
@@ -38,24 +41,33 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
 class Finder:
     """Safe for any number of threads; never waits for an actor."""
 
-    def __init__(self, log: EventLog, index: SearchIndex, fences: Fences) -> None:
+    def __init__(self, log: EventLog, index: SearchIndex, fences: Fences, reranker: Reranker | None = None) -> None:
         self._log = log
         self._index = index
         self._fences = fences
+        self._reranker = reranker
 
-    def find(self, query: Query, known: FactsState) -> Recalled:
-        """The hits that may be shown of the user, whose facts are given. Never raises for what is asked."""
+    @property
+    def has_vectors(self) -> bool:
+        """Whether there is an embedder."""
+        return self._reranker is not None
+
+    def find(self, query: Query, known: FactsState, profile: Profile = "lexical") -> Recalled:
+        """The hits that may be shown of the user, whose facts are given. Never raises for what is asked.
+
+        With a `profile` that asks an embedder at most 0.3 s later; what fails there leaves the order of the words.
+        """
         head = 0
         try:
             head = self._log.head()
             if not self._fences.follow():
                 return Recalled(head=head, position=self._index.position, trouble=BEHIND)
-            answer = self._search(query, known)
+            answer = self._search(query, known, profile)
         except (RecallError, EventLogError) as error:
             return Recalled(head=head, trouble=f"the index cannot be asked: {error}")
         return Recalled(hits=answer.hits, position=answer.position, head=head, notes=answer.notes)
 
-    def _search(self, query: Query, known: FactsState) -> Answer:
+    def _search(self, query: Query, known: FactsState, profile: Profile) -> Answer:
         facts = {row.fact: row for row in known.active}
 
         def is_allowed(entry: Entry) -> bool:
@@ -68,7 +80,10 @@ class Finder:
 
         while True:
             before = self._fences.restarts
-            answer = self._index.search(query, is_allowed)
+            if self._reranker is None or profile == "lexical":
+                answer = self._index.search(query, is_allowed)
+            else:
+                answer = self._reranker.search(self._index, query, is_allowed, profile)
             if before == self._fences.restarts:
                 return answer
             if not self._fences.follow():  # it began anew meanwhile, and so do we

@@ -6,7 +6,7 @@ import contextlib
 import os
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
@@ -16,8 +16,10 @@ from pace_actors.core import Core
 from pace_actors.engine import Options
 from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY
-from pace_actors.models.choose import Models, models_from
-from pace_actors.models.port import Summariser
+from pace_actors.models.choose import Models, embedder_from, models_from
+from pace_actors.models.port import Embedder, Summariser
+from pace_actors.recall.port import Profile
+from pace_actors.values import one_of
 
 if TYPE_CHECKING:
     from pace_actors.recall.port import SearchIndex
@@ -35,6 +37,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     allow_remote_model: bool = False
     mode: Literal["durable", "relaxed"] = "durable"
     recall: bool = True
+    embedder: str | Embedder | None = None
+    embedder_name: str = ""
     logger: Any = None
     """As it was given."""
 
@@ -66,6 +70,15 @@ def check_counter(token_counter: TokenCounter | None) -> TokenCounter | None:
     return token_counter
 
 
+def profile_of(profile: Profile | None, embedder: object, usual: Profile) -> Profile:
+    """The profile that is meant; without an embedder `lexical`. Raises `InvalidInput` for one that needs one."""
+    if profile is None:
+        return usual if embedder is not None else "lexical"
+    if one_of("profile", profile, get_args(Profile)) != "lexical" and embedder is None:
+        raise InvalidInput(f"profile={profile!r} needs an embedder", what="profile")
+    return profile
+
+
 def opened(place: str, choices: Choices, options: Options) -> Core:
     """Models, log and index, or none of them."""
     models = models_from(
@@ -77,14 +90,29 @@ def opened(place: str, choices: Choices, options: Options) -> Core:
     )
     with contextlib.ExitStack() as undo:
         undo.callback(models.close)
+        embedder = _embedder_of(choices, options)
+        if embedder is not None:
+            undo.callback(embedder.close)
         log = eventlog.open(place, REGISTRY, mode=choices.mode)
         undo.callback(log.close)
         index = _index_of(place) if choices.recall else None
         if index is not None:
             undo.callback(index.close)
-        core = Core(log, models, options, index)
+        core = Core(log, models, options, index, embedder)
         undo.pop_all()
     return core
+
+
+def _embedder_of(choices: Choices, options: Options) -> Embedder | None:
+    if choices.embedder is not None and not choices.recall:
+        raise InvalidInput("an embedder is of no use with recall=False: leave out one of them", what="embedder")
+    return embedder_from(
+        choices.embedder,
+        model_name=choices.embedder_name,
+        api_key=choices.api_key if choices.embedder == choices.model else None,
+        allow_remote=choices.allow_remote_model,
+        logger=options.logger,
+    )
 
 
 def _index_of(place: str) -> SearchIndex:

@@ -26,8 +26,9 @@ from pace_actors.engine import Options
 from pace_actors.fact_verbs import FactVerbs
 from pace_actors.lease import Lease, lease, open_cores
 from pace_actors.models.choose import Models
-from pace_actors.models.port import Summariser
-from pace_actors.opening import Choices, check_counter, check_identity, opened, place_of
+from pace_actors.models.port import Embedder, Summariser
+from pace_actors.opening import Choices, check_counter, check_identity, opened, place_of, profile_of
+from pace_actors.recall.port import Profile
 from pace_actors.recall_verbs import RecallVerbs
 from pace_actors.runtime.logs import careful, default_logger
 from pace_actors.runtime.supervision import DeadLetter, GivenUp
@@ -102,6 +103,10 @@ class Pace(FactVerbs, RecallVerbs):
         facts_max: int = 200,
         multi_valued: Iterable[str] | None = None,
         recall: bool = True,
+        embedder: str | Embedder | None = None,
+        embedder_name: str = "",
+        recall_profile: Profile | None = None,
+        context_profile: Profile = "lexical",
         logger: FilteringBoundLogger | None = None,
         **settings: Any,
     ) -> Self:
@@ -119,7 +124,10 @@ class Pace(FactVerbs, RecallVerbs):
         `multi_valued` are the predicates that can have several values (likes, speaks, …), by default a list of ours.
 
         What was said and noted is found again through an index in the folder `recall` of the directory. It can be
-        deleted at any time: it is made again from the log. `recall=False` opens without it.
+        deleted at any time: it is made again from the log. `recall=False` opens without it. With an `embedder` it is
+        found by meaning too: `"local"` for the small model of `pace-actors[embed]`, the address of a server of
+        embeddings with `embedder_name`, or an object with `name`, `embed`, `patience_s`, `close`. `recall_profile` is
+        that of `recall()`: with an embedder `hybrid`. Contexts ask no model unless `context_profile` says so.
 
         Opened again in the same process, with the same options, it is the same memory.
 
@@ -139,6 +147,8 @@ class Pace(FactVerbs, RecallVerbs):
             learns=one_of("extract_facts", extract_facts, (True, False)),
             facts_max=whole("facts_max", facts_max),
             multi_valued=MULTI_VALUED if multi_valued is None else frozenset(map(normal, multi_valued)),
+            recall_profile=profile_of(recall_profile, embedder, "hybrid"),
+            context_profile=profile_of(context_profile, embedder, "lexical"),
             logger=careful(logger if logger is not None else default_logger()),
         )
 
@@ -149,6 +159,8 @@ class Pace(FactVerbs, RecallVerbs):
             allow_remote_model=allow_remote_model,
             mode=mode,
             recall=one_of("recall", recall, (True, False)),
+            embedder=embedder,
+            embedder_name=embedder_name,
             logger=logger,
         )
         return cls(lease(path, choices.told(options), partial(opened, place, choices, options)))

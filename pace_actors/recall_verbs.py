@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from datetime import datetime
+from typing import get_args
 
 import msgspec
 
@@ -16,7 +17,7 @@ from pace_actors.domain.moments import moment
 from pace_actors.domain.sources import SOURCES, is_off
 from pace_actors.errors import InvalidInput, RecallOff
 from pace_actors.finder import Recalled
-from pace_actors.recall.port import KINDS, LIMIT_MAX, Query
+from pace_actors.recall.port import KINDS, LIMIT_MAX, Profile, Query
 from pace_actors.runtime.logs import bound_here
 from pace_actors.settings import check_zone
 from pace_actors.values import DEFAULT_USER, UserKey, one_of, seconds
@@ -32,7 +33,7 @@ class RecallVerbs(ABC):
     def core(self) -> Core:
         """What the faces of one open directory share."""
 
-    def recall(
+    def recall(  # noqa: PLR0913 - each is told once, here
         self,
         query: str,
         *,
@@ -43,6 +44,7 @@ class RecallVerbs(ABC):
         include_sensitive: bool = False,
         now: datetime | None = None,
         zone: str | None = None,
+        profile: Profile | None = None,
         wait_for: int | None = None,
         timeout: float = 1.0,
     ) -> Recalled:
@@ -51,6 +53,10 @@ class RecallVerbs(ABC):
         `kinds` are `turn`, `fact`, `preference`, `note`, `document`; `sources` types of sources; by default all that
         are on. Words of time, such as `last week`, are understood against `now` in `zone` (by default the zone of
         the open). Sensitive entries are found only with `include_sensitive`. What was forgotten or withdrawn never is.
+
+        `profile` is `lexical` (words only), `blend` (what words find, in the order of words and meaning), or `hybrid`
+        (also what only meaning finds); by default that of the open. The last two need an embedder, and wait 0.3 s for
+        it at most: what fails there leaves the order of the words, and `notes` say why.
 
         What was acknowledged before the call is found: it waits until the index has come so far, or to `wait_for` (the
         `position` of a receipt), `timeout` seconds at most, 0 for not at all. `lag` of the answer counts the events
@@ -62,6 +68,7 @@ class RecallVerbs(ABC):
         deadline = time.monotonic() + min(seconds("timeout", timeout), core.options.deadline_s)
         if core.contexts.finder is None or core.engine.search is None:
             raise RecallOff("opened with recall=False; open the directory again without it")
+        chosen = core.options.recall_profile if profile is None else _profile(profile, core)
         asked = Query(
             text=_text(query),
             owner=UserKey.of(user).user,
@@ -80,7 +87,7 @@ class RecallVerbs(ABC):
         with contextlib.suppress(*LATE):
             answer.wait(max(0.0, deadline - time.monotonic()))
             reached = head
-        found = core.contexts.finder.find(asked, view.state)
+        found = core.contexts.finder.find(asked, view.state, chosen)
         if found.trouble or found.position >= reached:
             return found
         return msgspec.structs.replace(found, position=reached)  # what is pending in the index was looked at too
@@ -115,6 +122,14 @@ def _text(query: object) -> str:
     if len(query) > QUERY_CHARS_MAX:
         raise InvalidInput(f"query has up to {QUERY_CHARS_MAX} characters; this one has {len(query)}", what="query")
     return query
+
+
+def _profile(profile: Profile, core: Core) -> Profile:
+    one_of("profile", profile, get_args(Profile))
+    finder = core.contexts.finder
+    if profile != "lexical" and (finder is None or not finder.has_vectors):
+        raise InvalidInput(f"profile={profile!r} needs an embedder: open the directory with one", what="profile")
+    return profile
 
 
 def _limit(limit: object) -> int:

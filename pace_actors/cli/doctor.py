@@ -49,7 +49,7 @@ def command(ctx: click.Context, directory: str, *, as_json: bool) -> None:
     program. Ends with exit code 1 if something is wrong.
     """
     with reading(directory) as log, Bar("reading the log") as bar:
-        findings = [*_of_log(log, bar), *_of_followers(log), *_of_index(log, Path(directory))]
+        findings = [*_of_log(log, bar), *_of_followers(log), *_of_index(log, Path(directory)), *_of_vectors(log)]
     if as_json:
         print_json({"well": all(one.well for one in findings), "findings": findings})
     else:
@@ -119,6 +119,17 @@ def _of_index(log: EventLog, place: Path) -> Iterator[Finding]:
         yield Finding("recall", False, f"the log cannot be read: {error}", error.advice)
     finally:
         index.close()
+
+
+def _of_vectors(log: EventLog) -> Iterator[Finding]:
+    """One line a model; none where nothing was ever embedded."""
+    from pace_actors.recall.vectors import Vectors  # noqa: PLC0415 - only where something was embedded
+
+    vectors = Vectors(log)
+    for one in vectors.sets():
+        state = "complete" if one.complete else "being made; until then the one before it answers"
+        words = f"{vectors.count(one):,} of {one.model}, {one.dimension} numbers each: {state}"
+        yield Finding("vectors", True, words)
 
 
 def _canary(log: EventLog, index: object, folder: Path) -> Iterator[Finding]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -16,11 +18,16 @@ from pace_actors.cli.writing import writing
 from pace_actors.domain.moments import moment
 from pace_actors.domain.sources import SOURCES
 from pace_actors.finder import Finder, Recalled
-from pace_actors.recall.port import KINDS, LIMIT_MAX, Query
+from pace_actors.models.choose import embedder_from
+from pace_actors.models.port import Embedder, ModelFailure
+from pace_actors.opening import RECALL_FOLDER, profile_of
+from pace_actors.recall.port import KINDS, LIMIT_MAX, Profile, Query
 
 WAIT_S = 0.5
 """How often a person is told how far the index is."""
 
+PROFILES = get_args(Profile)
+LOAD_S = 30.0
 PATIENCE_S = 30.0
 """An index that does not come on for so long is asked as it is."""
 
@@ -42,9 +49,12 @@ EXAMPLES = examples(
 @click.option("--source", "sources", multiple=True, type=click.Choice(SOURCES), help="Only of these sources.")
 @click.option("--sensitive", is_flag=True, help="Sensitive things too.")
 @click.option("--now", type=When(), help="Against which “yesterday” is understood: an ISO time, by default now.")
+@click.option("--embedder", envvar="PACE_EMBEDDER", show_envvar=True, metavar="local|URL", help="Find by meaning too.")
+@click.option("--embedder-name", envvar="PACE_EMBEDDER_NAME", show_envvar=True, default="", help="Its model.")
+@click.option("--profile", type=click.Choice(PROFILES), help="With an embedder; by default hybrid.")
 @click.option("--explain", is_flag=True, help="Why each was found.")
 @json_option
-def command(
+def command(  # noqa: PLR0913 - each is an option, told once
     directory: str,
     query: str,
     *,
@@ -54,6 +64,9 @@ def command(
     sources: tuple[str, ...],
     sensitive: bool,
     now: datetime | None,
+    embedder: str | None,
+    embedder_name: str,
+    profile: Profile | None,
     explain: bool,
     as_json: bool,
 ) -> None:
@@ -74,11 +87,16 @@ def command(
         sources=frozenset(sources) or None,
         include_sensitive=sensitive,
     )
+    meant = profile_of(profile, embedder, "hybrid")
+    chosen = _ready(embedder, embedder_name)
     try:
-        found = _brought_up(directory, asked, now)
+        found = _brought_up(directory, asked, now, chosen, meant)
     except LogInUse:
         with reading(directory) as log:
-            found = _beside(directory, log, asked)
+            found = _beside(directory, log, asked, chosen, meant)
+    finally:
+        if chosen is not None:
+            chosen.close()
     if as_json:
         print_json({"user": owner} | recalled_json(found))
         return
@@ -91,9 +109,23 @@ def command(
         out.print(words, style="dim")
 
 
-def _brought_up(directory: str, asked: Query, now: datetime | None) -> Recalled:
-    """With the directory for itself: the index is fed what it has not seen, as long as it comes on."""
-    with writing(directory) as pace, Bar("bringing the index up to the log") as bar:
+def _ready(named: str | None, model: str) -> Embedder | None:
+    """The embedder, when it has embedded something: a command loads the model, and that may take its time."""
+    embedder = embedder_from(named, model_name=model)
+    if embedder is not None:
+        with contextlib.suppress(ModelFailure):  # the answer says so
+            embedder.embed(["ready"], LOAD_S)
+    return embedder
+
+
+def _brought_up(
+    directory: str, asked: Query, now: datetime | None, embedder: Embedder | None, profile: Profile
+) -> Recalled:
+    """With the directory for itself: the index is fed what it has not seen, as long as it comes on.
+
+    Vectors are made as well, but only words are waited for.
+    """
+    with writing(directory, embedder=embedder) as pace, Bar("bringing the index up to the log") as bar:
         search = pace.core.engine.search
         assert search is not None
         begun = last = search.shelf.position
@@ -107,6 +139,7 @@ def _brought_up(directory: str, asked: Query, now: datetime | None) -> Recalled:
                 sources=asked.sources,
                 include_sensitive=asked.include_sensitive,
                 now=now,
+                profile=profile,
                 timeout=WAIT_S,
             )
             stalled_s = 0.0 if found.position > last else stalled_s + WAIT_S
@@ -116,11 +149,12 @@ def _brought_up(directory: str, asked: Query, now: datetime | None) -> Recalled:
             bar(found.position - begun, found.head - begun)
 
 
-def _beside(directory: str, log: EventLog, asked: Query) -> Recalled:
-    """Beside a running program: its index as it is on the disk, and the log."""
-    from pace_actors.opening import RECALL_FOLDER  # noqa: PLC0415 - loads everything
+def _beside(directory: str, log: EventLog, asked: Query, embedder: Embedder | None, profile: Profile) -> Recalled:
+    """Beside a running program: its index as it is on the disk, its vectors, and the log."""
     from pace_actors.recall.fences import Fences  # noqa: PLC0415
+    from pace_actors.recall.reranking import Reranker  # noqa: PLC0415
     from pace_actors.recall.tantivy_index import TantivyIndex  # noqa: PLC0415
+    from pace_actors.recall.vectors import Vectors  # noqa: PLC0415
     from pace_actors.replay import replay_facts  # noqa: PLC0415
     from pace_actors.values import UserKey  # noqa: PLC0415
 
@@ -129,6 +163,7 @@ def _beside(directory: str, log: EventLog, asked: Query) -> Recalled:
         fences = Fences(log, index.position)
         while not fences.follow():
             pass
-        return Finder(log, index, fences).find(asked, replay_facts(log, UserKey(asked.owner)))
+        reranker = None if embedder is None else Reranker(Vectors(log), embedder)
+        return Finder(log, index, fences, reranker).find(asked, replay_facts(log, UserKey(asked.owner)), profile)
     finally:
         index.close()

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pace_actors.cli.options import reading
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
@@ -41,12 +41,13 @@ class NobodySummarises:
 
 
 @contextmanager
-def writing(directory: str, *, create: bool = False) -> Iterator[Pace]:
+def writing(directory: str, *, create: bool = False, **options: Any) -> Iterator[Pace]:
     """A `Pace` that does what it is told and nothing else. Raises as `Pace.open` does, and `NotALog` without a log."""
     from pace_actors.pace import Pace  # noqa: PLC0415 - loads everything that writes
 
     if not create or Path(directory).exists():
         with reading(directory):
             pass
-    with Pace.open(directory, model=NobodySummarises(), extract_facts=False, facts_max=NEVER_TOO_MANY) as pace:
+    quiet: dict[str, Any] = {"model": NobodySummarises(), "extract_facts": False, "facts_max": NEVER_TOO_MANY}
+    with Pace.open(directory, **quiet, **options) as pace:
         yield pace

@@ -88,7 +88,8 @@ def _perform(place: str, model: str | None, *, pauses: bool, quiet: bool) -> dic
     from pace_actors.cli.demo.play import Play, conversation  # noqa: PLC0415
     from pace_actors.cli.demo.scenes import Scenes  # noqa: PLC0415
     from pace_actors.cli.demo.stage import Stage  # noqa: PLC0415
-    from pace_actors.models.choose import summariser_from  # noqa: PLC0415
+    from pace_actors.models.choose import LOCAL, summariser_from  # noqa: PLC0415
+    from pace_actors.models.local import missing_packages  # noqa: PLC0415
     from pace_actors.opening import RECALL_FOLDER  # noqa: PLC0415
     from pace_actors.pace import Pace  # noqa: PLC0415
 
@@ -100,7 +101,8 @@ def _perform(place: str, model: str | None, *, pauses: bool, quiet: bool) -> dic
     lines = conversation()
     stage.title("pace-actors: what an assistant remembers")
     stage.say(f"Two people, three days, {counted(len(lines), 'line')}. Summaries by {gate.name}. The log: {place}")
-    with Pace.open(place, model=gate) as pace:
+    embedder = None if missing_packages() else LOCAL
+    with Pace.open(place, model=gate, embedder=embedder) as pace:
         scenes = Scenes(pace, gate, stage, Path(place) / RECALL_FOLDER, patience_s=patience_s)
         play = Play(pace, scenes, stage, keeps_up=model is None, patience_s=patience_s)
         play.run(lines)

@@ -19,6 +19,7 @@ from pace_actors.pace import Pace
 
 POLL_S = 0.05
 LOG_CHARS = 140
+MEANT = "Which instrument did he inherit?"
 PARTY = "Jonas's birthday party in the climbing hall"
 
 
@@ -84,8 +85,20 @@ class RecallScenes:
             stage.show(printable(self._overheard.lines[0][:LOG_CHARS]))
         files = sum(path.is_file() for path in self._index.rglob("*"))
         stage.say(f"The index has made itself again out of the log: {counted(files, 'file')}. “{question}”:")
-        self._show(self._pace.recall(question, user=user, limit=2), explained=True)
+        self._show(self._pace.recall(question, user=user, limit=2, profile="lexical"), explained=True)
+        self._by_meaning()
         stage.pause(SCENE_S)
+
+    def _by_meaning(self) -> None:
+        """With an embedder also what shares no word with the question."""
+        stage, embedder = self._stage, next((f for f in self._pace.stats().followers if f.name == "embedder"), None)
+        if embedder is None:
+            stage.say("No embedder is installed (pip install 'pace-actors[embed]'): what shares no word is not found.")
+            return
+        self._pace.wait_idle(self._patience_s)
+        self._pace.recall(MEANT, user="ben")  # the model is loaded
+        stage.say(f"By words alone “{MEANT}” finds nothing of Ben's. By meaning, from vectors made behind the replies:")
+        self._show(self._pace.recall(MEANT, user="ben", limit=2, profile="hybrid"))
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
