@@ -214,8 +214,8 @@ class Account(msgspec.Struct, frozen=True):
     def _without_answer(self, heard: AnswerArrived, decision: SummaryRejected) -> Account:
         """An answer that changed no text. What came too late or twice is no failure."""
         reason = decision.reason
-        if reason == "duplicate":
-            return self
+        if reason == "duplicate" or heard.version not in (self.requests or {}):
+            return self  # decided before, or never asked for
         after = replace(self, decided=self.decided | {heard.version})
         if reason in FENCED_REASONS or reason == "stale":
             return after
