@@ -26,9 +26,9 @@ PIECE_CHARS_UNSPACED = 300
 OVERLAP = 6
 """This part of a piece, a sixth, stands in the one before as well."""
 AROUND_CHARS = 480
+TIDY_CHARS = 64 * 1024
 
 _BLANKS = re.compile(r"[^\S\n]+")
-_LINES = re.compile(r"\s*\n\s*")
 _SENTENCE_END = re.compile(r"[.!?…]['\"”’)\]]*(?=\s)|[。！？．｡؟۔।]|\n")
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -128,8 +128,19 @@ def excerpt(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Runs of blanks as one blank, runs of lines as one line break."""
-    return _LINES.sub("\n", _BLANKS.sub(" ", text)).strip()
+    """Runs of blanks as one blank, runs of lines as one line break.
+
+    In steps, for each of them keeps all other threads of Python waiting.
+    """
+    steps: list[str] = []
+    for start in range(0, len(text), TIDY_CHARS):
+        step = _BLANKS.sub(" ", text[start : start + TIDY_CHARS])
+        if steps and steps[-1][-1:] in (" ", "\n"):
+            step = step.lstrip(" ")
+        if step:
+            steps.append(step)
+    lines = "".join(steps).split("\n")
+    return "\n".join(line for line in map(str.strip, lines) if line)
 
 
 def pieces(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pace_actors.recall import generations
 from pace_actors.recall.generations import Damaged, Generation, engine
+from pace_actors.recall.memory import give_back
 from pace_actors.recall.memory_index import Postings
 from pace_actors.recall.port import (
     GROUPS,
@@ -242,6 +243,7 @@ class TantivyIndex:
             self._position = position
             self.trouble = ""
         generations.remove_others(self._root, generation.directory)
+        give_back()
 
     def _writer(self, name: str, index: Index) -> IndexWriter:
         if name not in self._writers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pace_actors.events import TurnHeard
+from pace_actors.recall import entries
 from pace_actors.recall.entries import AROUND_CHARS, PIECE_CHARS, cut, entries_of_turn, excerpt, pieces, tidy
 from pace_actors.recall.port import Entry
 from pace_actors.values import ThreadKey
@@ -94,3 +96,12 @@ def test_odd_texts(text: str) -> None:
     found = pieces(text)
     assert "".join(found).count("日") >= text.count("日")
     assert all(len(piece) <= PIECE_CHARS * 1.25 for piece in found)
+
+
+@given(text=st.text(alphabet=" \n\t\r\v\x1c\x85\u3000ab", max_size=60), step=st.integers(1, 9))
+def test_a_text_is_tidied_in_steps_as_at_once(text: str, step: int) -> None:
+    """Method: the expressions that say it in two lines, over the whole text."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entries, "TIDY_CHARS", step)
+        tidied = entries.tidy(text)
+    assert tidied == re.sub(r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", text)).strip()

