@@ -47,7 +47,7 @@ TARGETS = {
     ("LoCoMo turns", "blend", "recall@10"): 72.0,
     ("LoCoMo turns", "blend", "nDCG@10"): 54.0,
     ("BEAM 100K turns", "blend", "recall@10"): 62.0,
-    ("RealMem sessions", "blend", "recall@10"): 75.0,
+    ("RealMem sessions", "hybrid", "recall@10"): 75.0,
     ("PrefEval preferences", "hybrid", "recall@10"): 38.0,
 }
 SPEED_QUESTIONS = 100
