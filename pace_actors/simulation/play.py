@@ -12,6 +12,7 @@ import msgspec
 from eventlog import CommitFailed, DiskFull, Overloaded
 from pace_actors import messages as m
 from pace_actors.domain.fold import batches, thread_from
+from pace_actors.domain.thread import decide
 from pace_actors.events import (
     AnswerArrived,
     Decided,
@@ -173,9 +174,11 @@ class Play:
 
     def _foreign(self, act: Act) -> None:
         """A batch that changes nothing but the version: what the thread decides meanwhile meets a conflict."""
-        thread = THREADS[act.thread]
-        stored = thread_from(self.world.log.read(self.world.key(thread).stream))
-        self.world.foreign([SettingsChanged(at=self.world.host.now(), settings=stored.settings)], thread=thread)
+        thread, log = THREADS[act.thread], self.world.log
+        log.commit()  # what is on its way is stored first, for the other one has read it
+        stored = thread_from(log.read(self.world.key(thread).stream))
+        heard = SettingsChanged(at=self.world.host.now(), settings=stored.settings)
+        self.world.foreign([heard, *decide(stored, heard)], thread=thread)
 
     def _jump(self, act: Act) -> None:
         self.world.host.jump_clock(act.seconds)
