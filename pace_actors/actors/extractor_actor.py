@@ -91,6 +91,7 @@ class FactFinder(FollowerActor):
 class ExtractorActor(FactFinder):
     """By patterns."""
 
+    work_kind = "compute"
     name: ClassVar[str] = "extractor"
     together: int = TOGETHER
 

@@ -34,6 +34,7 @@ class IndexActor(FollowerActor):
 
     name: ClassVar[str] = "index"
     types: ClassVar[frozenset[str]] = TYPES
+    work_kind = "compute"
     parks_alone: ClassVar[bool] = True
 
     def __init__(self, services: Services, index: SearchIndex, fences: Fences) -> None:
@@ -149,7 +150,7 @@ class IndexActor(FollowerActor):
                 return m.IndexCommitted(error=error)
             return m.IndexCommitted()
 
-        self._host.work(commit, self._me)
+        self._host.work(commit, self._me, "disk")
 
     def _failed(self, error: RecallError) -> None:
         """It mends itself or is made again beside; meanwhile everything else runs, and the lag is seen."""

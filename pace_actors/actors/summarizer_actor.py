@@ -67,6 +67,7 @@ class SummarizerActor(FollowerActor):
         super().__init__(services.log, services.host, services.logger)
         self._services = services
         self._summariser = summariser
+        self.work_kind = "compute" if getattr(summariser, "computes", False) else "wait"
         self._extractive = ExtractiveSummariser()
         self._jobs: dict[str, dict[int, _Job]] = {}
         """Open requests by stream and version."""

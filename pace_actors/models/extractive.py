@@ -45,6 +45,9 @@ class _Atom(NamedTuple):
 class ExtractiveSummariser:
     """Picks from base and turns what says most, in its order."""
 
+    computes = True
+    """It waits for nobody: one at a time is as fast as many."""
+
     @property
     def name(self) -> str:
         """For logs and `stats()`."""

@@ -21,7 +21,7 @@ from eventlog import EventLog, StoredEvent
 from eventlog.follow import STARTS_MAX, Follower, Parked
 from pace_actors import messages as m
 from pace_actors.runtime.logs import saying
-from pace_actors.runtime.port import Address, Host, Reply
+from pace_actors.runtime.port import Address, Host, Reply, WorkKind
 from pace_actors.runtime.work import Ask, Missing, Work
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
@@ -44,6 +44,8 @@ class FollowerActor(ABC):
     types: ClassVar[frozenset[str]]
     parallel: ClassVar[int] = 1
     together: int = 1
+    work_kind: WorkKind = "wait"
+    """What its slow part mostly does."""
     parks_alone: ClassVar[bool] = False
     """Whether what came later of a key goes on when an event is parked."""
     read_ahead: ClassVar[int | None] = READ_AHEAD_MAX
@@ -108,7 +110,7 @@ class FollowerActor(ABC):
             me.tell(m.WorkBegan(position=position, patience_s=patience()))
             return m.WorkEnded(position=position, result=job(), bound=bound)
 
-        work.give_up = self._host.work(lambda: saying(bound, on_worker), me)
+        work.give_up = self._host.work(lambda: saying(bound, on_worker), me, self.work_kind)
 
     def finish(self, *positions: int) -> None:
         """These are done, whether they were begun or not."""

@@ -7,10 +7,14 @@ exception its host tells the asker, throws the actor's state away and has it reb
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pace_actors.messages import Bound, Message
 from pace_actors.values import Microseconds
+
+WorkKind = Literal["wait", "compute", "disk"]
+"""What a slow job mostly does: wait for a model, compute in Python (one at a time: the interpreter has room for no
+more, and an event loop beside it waits for each), or write a file."""
 
 
 class Reply(Protocol):
@@ -114,8 +118,8 @@ class Host(Protocol):
         """Tell a message later."""
         ...
 
-    def work(self, job: Callable[[], Message], address: Address) -> Callable[[], None]:
-        """Run a slow job, which never raises, on a worker and tell its result.
+    def work(self, job: Callable[[], Message], address: Address, kind: WorkKind = "wait") -> Callable[[], None]:
+        """Run a slow job, which never raises, on a worker and tell its result. Kinds do not wait for one another.
 
         Returns the way to give it up: its worker is replaced, and its result still comes if it ever does.
         """

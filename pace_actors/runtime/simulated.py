@@ -16,7 +16,7 @@ from pace_actors.messages import Bound, Message, Rebuild
 from pace_actors.runtime.ids import AscendingIds
 from pace_actors.runtime.logs import quiet_logger
 from pace_actors.runtime.mailbox import END
-from pace_actors.runtime.port import Actor, Address
+from pace_actors.runtime.port import Actor, Address, WorkKind
 from pace_actors.runtime.supervision import Incidents, Supervised
 from pace_actors.runtime.threaded import LocalAddress
 from pace_actors.runtime.timers import TimerHandle
@@ -83,7 +83,12 @@ class SimulatedHost:
         """Tell a message at a virtual time."""
         return self._at(delay_s, lambda: address.tell(message))
 
-    def work(self, job: Callable[[], Message], address: Address) -> Callable[[], None]:
+    def work(
+        self,
+        job: Callable[[], Message],
+        address: Address,
+        kind: WorkKind = "wait",  # noqa: ARG002 - all at once
+    ) -> Callable[[], None]:
         """Run a job at once; its result comes after the time that `delay_work` asked for meanwhile."""
         self._work_delay_s = 0.0
         message = job()

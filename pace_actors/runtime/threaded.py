@@ -12,7 +12,7 @@ from pace_actors.errors import MailboxFull, PaceClosed
 from pace_actors.messages import Bound, Message, Rebuild, TimerOver
 from pace_actors.runtime.ids import AscendingIds
 from pace_actors.runtime.mailbox import END, Mailbox
-from pace_actors.runtime.port import Actor, Address, Timer
+from pace_actors.runtime.port import Actor, Address, Timer, WorkKind
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.supervision import Incidents, Supervised
 from pace_actors.runtime.timers import TimerThread
@@ -83,7 +83,7 @@ class ThreadedHost(ABC):
         self._now = now
         self._ids = AscendingIds(now)
         self._timers = TimerThread()
-        self._workers = Workers(workers)
+        self._workers: dict[WorkKind, Workers] = {"wait": Workers(workers), "compute": Workers(1), "disk": Workers(1)}
         self._actors: set[LocalAddress] = set()
         self._ended = threading.Condition()
 
@@ -121,9 +121,9 @@ class ThreadedHost(ABC):
         """Tell a message later."""
         return self._timers.after(delay_s, lambda: address.tell(message))
 
-    def work(self, job: Callable[[], Message], address: Address) -> Callable[[], None]:
+    def work(self, job: Callable[[], Message], address: Address, kind: WorkKind = "wait") -> Callable[[], None]:
         """Run a slow job on a worker."""
-        return self._workers.submit(lambda: address.tell(job()))
+        return self._workers[kind].submit(lambda: address.tell(job()))
 
     def retire(self, address: Address) -> bool:
         """Stop an actor if its inbox is empty."""
@@ -143,7 +143,8 @@ class ThreadedHost(ABC):
     def close(self) -> None:
         """Give up timers and workers. Slow jobs that are running are left to their daemon threads."""
         self._timers.stop()
-        self._workers.stop()
+        for workers in self._workers.values():
+            workers.stop()
 
     @property
     def restarts(self) -> int:

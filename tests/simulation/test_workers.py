@@ -13,7 +13,7 @@ from pace_actors.domain.fold import requests_of
 from pace_actors.messages import Message
 from pace_actors.models.port import FoldTask
 from pace_actors.models.scripted import Outcome, join_script
-from pace_actors.runtime.port import Address
+from pace_actors.runtime.port import Address, WorkKind
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.simulated import SimulatedHost
 from pace_actors.simulation.ports import held
@@ -27,7 +27,7 @@ class BusyHost(SimulatedHost):
         super().__init__()
         self.queued: list[tuple[Callable[[], Message], Address]] = []
 
-    def work(self, job: Callable[[], Message], address: Address) -> Callable[[], None]:
+    def work(self, job: Callable[[], Message], address: Address, kind: WorkKind = "wait") -> Callable[[], None]:  # noqa: ARG002 - as the port
         entry = (job, address)
         self.queued.append(entry)
         return lambda: None

@@ -16,6 +16,7 @@ import pytest
 from pace_actors import AsyncPace, Pace
 from pace_actors.errors import InvalidInput, PaceClosed, RecallOff, SourceOff
 from pace_actors.finder import Recalled
+from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.opening import RECALL_FOLDER
 from pace_actors.recall.tantivy_index import TantivyIndex
 
@@ -456,3 +457,40 @@ def test_a_context_for_asyncio_goes_without_recall_that_is_late(
             gate.set()
 
     asyncio.run(talk())
+
+
+class Hanging:
+    """A summariser and extractor that answers nobody."""
+
+    name = "hanging"
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self.asked = 0
+
+    def fold(self, task: FoldTask) -> FoldReply:
+        self.asked += 1
+        self.ended.wait(task.deadline_s)
+        raise ModelFailure("timeout")
+
+    def patience_s(self, asked_s: float) -> float:
+        return asked_s
+
+    def close(self) -> None:
+        self.ended.set()
+
+
+def test_models_that_hang_keep_nobody_from_finding_what_was_said(tmp_path: Path) -> None:
+    """Method: more folds hang than there are workers; facts are learnt, and all is found and stored, all the same."""
+    hanging = Hanging()
+    with Pace.open(tmp_path / "b.pace", model=hanging, window=1) as pace:
+        for number in range(12):
+            pace.thread(f"t{number}").record("the harbour")
+            pace.thread(f"t{number}").record("is closed")
+        until(lambda: hanging.asked >= 4)
+        pace.thread("kitchen").record("I love marzipan from the market.")
+        assert "I love marzipan from the market." in texts(pace.recall("marzipan", timeout=SOON_S))
+        until(lambda: bool(pace.facts()))
+        search = pace.core.engine.search
+        assert search is not None
+        until(lambda: search.shelf.pending == 0 and search.shelf.position > 0)
