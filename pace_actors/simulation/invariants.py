@@ -83,6 +83,8 @@ class Account(msgspec.Struct, frozen=True):
     """Requests whose one decision has been made, or which nobody waits for any more."""
     failures: int = 0
     """Answers in a row that counted as failures."""
+    failed_version: int = 0
+    """The request whose answer was the last of them."""
     waits: bool = False
     """Whether the last of them was one of transport, so that only the end of the wait asks again."""
     summary: Accepted | None = None
@@ -219,7 +221,8 @@ class Account(msgspec.Struct, frozen=True):
         after = replace(self, decided=self.decided | {heard.version})
         if reason in FENCED_REASONS or reason == "stale":
             return after
-        return replace(after, failures=self.failures + 1, waits=reason in TRANSPORT_FAILURES)
+        waits = reason in TRANSPORT_FAILURES
+        return replace(after, failures=self.failures + 1, failed_version=heard.version, waits=waits)
 
     # --- holding states and contexts against it -----------------------------------------------------------------------
 

@@ -89,8 +89,8 @@ class World:
         self.crashes = 0
         self.broken: Broken | None = None
         """What an append broke, kept because the actor that made it is supervised."""
-        self._failed: dict[str, tuple[float, int]] = {}
-        """When the last failure of a stream's thread was written, and how many they were in a row."""
+        self._failed: dict[str, dict[int, float]] = {}
+        """When a request's answer was first heard as a failure, by stream and version."""
         self._turns = 0
         self._accounts: dict[str, dict[int, list[Account]]] = {}
         self._durable: dict[str, Account] = {}
@@ -272,6 +272,8 @@ class World:
     def foreign(self, events: Sequence[Any], *, thread: str = THREAD, user: str = USER) -> None:
         """Somebody else appends to a thread's stream: the next append of its actor meets a conflict."""
         stream = self.key(thread, user).stream
+        for account in self._candidates(stream, self.log.stream_version(stream)):  # an actor may still be there
+            self._accounts.setdefault(stream, {}).setdefault(account.version, []).append(account)
         self.log.append_nowait(stream, events)
         while self.log.stats().queued:
             self.log.commit(1)
@@ -358,14 +360,13 @@ class World:
 
     def _hold_wait(self, stream: str, after: Account, heard: Any, decided: Sequence[Any]) -> None:
         """T11: the n-th failure in a row is followed by a wait of 2ⁿ⁻¹ s, at most 5 min, before anybody asks again."""
-        now, (failed_at, failures) = self.host.monotonic_s(), self._failed.get(stream, (0.0, 0))
-        asks = any(isinstance(decision, SummaryRequested) for decision in decided)
-        if isinstance(heard, ClockRead) and asks and failures:
-            waited = now - failed_at
-            if waited < min(WAIT_S_MAX, 2 ** (failures - 1)) - WAIT_SLACK_S:
-                self.broken = self.broken or Broken(f"failure {failures} was followed by a wait of {waited} s")
-        if after.failures != failures:
-            self._failed[stream] = now, after.failures
+        now, failed = self.host.monotonic_s(), self._failed.setdefault(stream, {})
+        if isinstance(heard, AnswerArrived) and after.failures:
+            failed.setdefault(heard.version, now)  # what meets a conflict is decided again, and was waited for since
+        if isinstance(heard, ClockRead) and after.failures and any(isinstance(d, SummaryRequested) for d in decided):
+            waited, least = now - failed.get(after.failed_version, -WAIT_S_MAX), 2 ** (after.failures - 1)
+            if waited < min(WAIT_S_MAX, least) - WAIT_SLACK_S:
+                self.broken = self.broken or Broken(f"failure {after.failures} was followed by a wait of {waited} s")
 
     def check(self) -> None:
         """Hold the state of every thread that has changed against its account."""
