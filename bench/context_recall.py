@@ -16,6 +16,7 @@ from bench.context import START, write_thread
 from bench.harness import Case, Figure, Options, Report, Versus, compare, main
 from bench.recall_speed import Asked, made, vocabulary
 from bench.record import WAIT_S, Thinking, opened
+from pace_actors.actors.index_actor import mark_of
 from pace_actors.events import REGISTRY
 from pace_actors.opening import RECALL_FOLDER
 from pace_actors.pace import Pace
@@ -72,12 +73,13 @@ def fill(place: Path, count: int, seed: int) -> None:
         for name in ("summariser", "extractor", "withdrawer", "index"):
             log.set_checkpoint(name, 0, head)
         log.flush(WAIT_S)
+        mark = mark_of(log, head)
     index = TantivyIndex(place / RECALL_FOLDER)
     entries = [replace(entry, position=1, created_at=START + entry.position * SECOND) for entry in made(count, seed)]
     for start in range(0, count, 10_000):
         index.add(entries[start : start + 10_000])
         index.commit(0)
-    index.commit(head)
+    index.commit(head, mark)
     index.close()
 
 
@@ -88,9 +90,9 @@ def burst(pace: Pace) -> list[Figure]:
     shelf, commits = search.shelf, []
     real = shelf.commit
 
-    def commit(position: int) -> int:
+    def commit(position: int, mark: str = "") -> int:
         commits.append(position)
-        return real(position)
+        return real(position, mark)
 
     shelf.commit = commit  # type: ignore[method-assign]
     thread = pace.thread("burst")

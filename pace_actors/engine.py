@@ -14,7 +14,7 @@ from pace_actors import messages as m
 from pace_actors.actors.embedder_actor import EmbedderActor
 from pace_actors.actors.extractor_actor import ExtractorActor, ModelExtractorActor
 from pace_actors.actors.fact_store_actor import FactStoreActor
-from pace_actors.actors.index_actor import IndexActor
+from pace_actors.actors.index_actor import IndexActor, begun
 from pace_actors.actors.metrics import Metrics
 from pace_actors.actors.services import Services, TokenCounter
 from pace_actors.actors.summarizer_actor import SummarizerActor
@@ -161,7 +161,7 @@ class Engine:
         """The background workers."""
 
     def _searching(self, index: SearchIndex) -> Searching:
-        fences = Fences(self.log, min(index.start(), self.log.head()))
+        fences = Fences(self.log, begun(self.log, index, self.options.logger))
         keeper = IndexActor(self.services, index, fences)
         return Searching(index, fences, keeper, self.host.spawn(keeper, IndexActor.name))
 

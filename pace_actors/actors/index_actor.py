@@ -7,9 +7,9 @@ once; a commit, which is slow, is made by a worker when 1,000 entries wait, or h
 from __future__ import annotations
 
 import contextlib
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from eventlog import EventLogError, StoredEvent
+from eventlog import EventLog, EventLogError, StoredEvent
 from pace_actors import messages as m
 from pace_actors.actors.services import Services
 from pace_actors.recall.feed import TYPES, change_of
@@ -19,6 +19,9 @@ from pace_actors.runtime.follower import FollowerActor
 from pace_actors.runtime.port import Address, Reply
 from pace_actors.runtime.work import Work
 
+if TYPE_CHECKING:  # structlog is loaded when something is opened
+    from structlog.typing import FilteringBoundLogger
+
 PENDING_MAX: Final = 1000
 COMMIT_AFTER_S: Final = 0.5
 WORTH_A_COMMIT: Final = 200
@@ -27,6 +30,28 @@ BEHIND_MAX: Final = 10_000
 """A checkpoint that is so far behind is written although nothing of interest has come."""
 FEED_S: Final = 600.0
 AGAIN_S_MAX: Final = 60.0
+
+
+def mark_of(log: EventLog, position: int) -> str:
+    """Names the event at a position of this log: another log, or the same one with another past, has another there."""
+    event = log.event_at(position) if position else None
+    return "" if event is None else f"{log.log_id} {event.recorded_at} {event.stream}"
+
+
+def begun(log: EventLog, index: SearchIndex, logger: FilteringBoundLogger | None = None) -> int:
+    """Where to feed an index from. One that was not made of this log, as far as that reaches now, starts over.
+
+    It may have been left by a log that was restored from a backup, or has lost its end with the power (`relaxed`).
+    """
+    reached = index.start()
+    with contextlib.suppress(EventLogError):  # what cannot be read says nothing
+        if reached and (reached > log.head() or index.mark != mark_of(log, reached)):
+            if logger is not None:
+                logger.warning("index_of_another_log", position=reached)
+            with contextlib.suppress(RecallError):  # it says so itself, and is tried again
+                index.discard()
+            return index.start()
+    return reached
 
 
 class IndexActor(FollowerActor):
@@ -49,7 +74,7 @@ class IndexActor(FollowerActor):
 
     def start(self, me: Address) -> None:
         """Go back to where the index is: it may have been deleted, or be older than the log's checkpoint."""
-        reached = min(self._index.start(), self._log.head())
+        reached = begun(self._log, self._index, self._follower_logger)
         self._fences.begin_at(reached)
         noted = self._log.checkpoint(self.name)
         if reached != noted:
@@ -123,7 +148,7 @@ class IndexActor(FollowerActor):
         """Behind the stop, on any thread: make durable what is pending, if feeding it again would take long."""
         if self._left_at and self._index.pending >= WORTH_A_COMMIT:
             with contextlib.suppress(RecallError):
-                self._index.commit(self._left_at)
+                self._index.commit(self._left_at, mark_of(self._log, self._left_at))
 
     # --- commits ------------------------------------------------------------------------------------------------------
 
@@ -141,11 +166,11 @@ class IndexActor(FollowerActor):
         if self._committing or not (self._index.pending or self._lags()):
             return
         self._committing = True
-        index, position = self._index, self._follower.checkpoint
+        log, index, position = self._log, self._index, self._follower.checkpoint
 
         def commit() -> m.Message:
             try:
-                index.commit(position)
+                index.commit(position, mark_of(log, position))
             except RecallError as error:
                 return m.IndexCommitted(error=error)
             return m.IndexCommitted()

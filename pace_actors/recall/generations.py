@@ -15,7 +15,7 @@ from pace_actors.recall.shards import open_index
 if TYPE_CHECKING:
     from tantivy import Index
 
-SCHEMA = 1
+SCHEMA = 2
 """Of everything that is written: fields, analysis, what is made of an entry. A directory of another one is not read."""
 
 _NAME = re.compile(r"index-v(\d+)-(\d+)(\.new)?")
@@ -30,15 +30,17 @@ class Generation(NamedTuple):
     groups: dict[Group, Index]
     checkpoint: Index
 
-    def position(self) -> int:
-        """The position that its checkpoint names; 0 where none was written."""
+    def reached(self) -> tuple[int, str]:
+        """The position that its checkpoint names, and the mark of the event there; 0 where none was written."""
         from tantivy import Query  # noqa: PLC0415 - heavy, and not all programs search
 
         searcher = self.checkpoint.searcher()
         query = Query.term_query(self.checkpoint.schema, "id", _CHECKPOINT, index_option="basic")
         found = searcher.search(query, 1, count=False).hits
-        stored: Any = searcher.doc(found[0][1]).get_first("position") if found else 0
-        return int(stored)
+        if not found:
+            return 0, ""
+        stored: Any = searcher.doc(found[0][1])
+        return int(stored.get_first("position")), str(stored.get_first("mark") or "")
 
 
 class Damaged(Exception):
@@ -75,7 +77,7 @@ def newest(root: Path) -> Generation | None:
             generation = _open(directory)
             for index in generation.groups.values():
                 index.searcher()
-            generation.position()
+            generation.reached()
             return generation
     except IndexUnusable as error:
         raise Damaged(str(error.fields["why"])) from error
@@ -127,15 +129,16 @@ def _open(directory: Path) -> Generation:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", tokenizer_name="raw", index_option="basic")
     builder.add_integer_field("position", stored=True)
+    builder.add_text_field("mark", stored=True, tokenizer_name="raw", index_option="basic")
     (directory / _CHECKPOINT).mkdir(exist_ok=True)
     return Generation(directory, groups, tantivy.Index(builder.build(), path=str(directory / _CHECKPOINT)))
 
 
-def checkpoint_document(position: int) -> Any:
+def checkpoint_document(position: int, mark: str) -> Any:
     """The document that says how far an index has come."""
     import tantivy  # noqa: PLC0415
 
-    made = tantivy.Document(id=_CHECKPOINT)
+    made = tantivy.Document(id=_CHECKPOINT, mark=mark)
     made.add_integer("position", position)
     return made
 

@@ -169,7 +169,7 @@ class MemoryIndex:
     def __init__(self) -> None:
         self._postings = Postings()
         self._lock = threading.Lock()
-        self._position = 0
+        self._position, self._mark = 0, ""
         self._pending: set[str] = set()
         self._closed = False
 
@@ -191,11 +191,12 @@ class MemoryIndex:
                 self._postings.remove(id_)
                 self._pending.add(id_)
 
-    def commit(self, position: int) -> int:
+    def commit(self, position: int, mark: str = "") -> int:
         """Keep the position."""
         with self._opened():
             self._pending.clear()
-            self._position = max(self._position, position)
+            if position > self._position:
+                self._position, self._mark = position, mark
             return self._position
 
     def discard(self) -> None:
@@ -203,7 +204,7 @@ class MemoryIndex:
         with self._opened():
             self._postings = Postings()
             self._pending.clear()
-            self._position = 0
+            self._position, self._mark = 0, ""
 
     def search(self, query: Query, is_allowed: Allowed = everything) -> Answer:
         """The best entries for a query, best first."""
@@ -220,6 +221,11 @@ class MemoryIndex:
     def position(self) -> int:
         """The position that `commit` reached."""
         return self._position
+
+    @property
+    def mark(self) -> str:
+        """What the last commit that moved the position was given."""
+        return self._mark
 
     @property
     def pending(self) -> int:

@@ -219,9 +219,10 @@ class SearchIndex(Protocol):
         """Remove entries of these ids. They are found no more; unknown ids are no error."""
         ...
 
-    def commit(self, position: int) -> int:
+    def commit(self, position: int, mark: str = "") -> int:
         """Make durable what was added and deleted so far, and that this is everything up to `position` of the log.
 
+        `mark` names the event there; whoever opens the index again sees by it whether it belongs to his log.
         Returns the position that the index has reached, which never goes back. Raises `IndexUnusable`: then what was
         pending still is, and it may be tried again; `IndexStartedOver`.
         """
@@ -246,6 +247,11 @@ class SearchIndex(Protocol):
     @property
     def position(self) -> int:
         """The position that `commit` reached; 0 in a new index."""
+        ...
+
+    @property
+    def mark(self) -> str:
+        """What the last commit that moved the position was given."""
         ...
 
     @property

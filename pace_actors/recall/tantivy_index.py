@@ -121,7 +121,7 @@ class TantivyIndex:
         self._generation: Generation | None = None
         self._shards: dict[Group, Shard] = {}
         self._writers: dict[str, IndexWriter] = {}
-        self._position = 0
+        self._position, self._mark = 0, ""
         self._closed = False
         self._started_over = ""
         self._pending = _Pending(_Committed({}, []))
@@ -139,6 +139,11 @@ class TantivyIndex:
     def position(self) -> int:
         """The position that `commit` reached; 0 in a new index."""
         return self._position
+
+    @property
+    def mark(self) -> str:
+        """What the last commit that moved the position was given."""
+        return self._mark
 
     @property
     def pending(self) -> int:
@@ -185,7 +190,7 @@ class TantivyIndex:
                     self._writing.delete(id_)
                 self._pending.delete(id_)
 
-    def commit(self, position: int) -> int:
+    def commit(self, position: int, mark: str = "") -> int:
         """Make durable what was added and deleted, and that this is everything up to `position` of the log."""
         with self._committing:
             with self._lock:
@@ -202,7 +207,8 @@ class TantivyIndex:
                 self._writing = batch
                 self._pending = _Pending(_Committed(self._shards, []))
             try:
-                self._write(entries, ids, max(position, self._position))
+                reached = (position, mark) if position > self._position else (self._position, self._mark)
+                self._write(entries, ids, *reached)
             except BaseException as error:
                 self._take_back(batch, entries, ids)
                 if isinstance(error, IndexUnusable):
@@ -211,7 +217,7 @@ class TantivyIndex:
                 raise
             return self._position
 
-    def _write(self, entries: list[Entry], ids: list[str], position: int) -> None:
+    def _write(self, entries: list[Entry], ids: list[str], position: int, mark: str) -> None:
         generation = self._generation
         assert generation is not None
         added: dict[Group, list[Entry]] = {group: [] for group in GROUPS}
@@ -233,14 +239,14 @@ class TantivyIndex:
                     changed[group] = Shard(group, index)
             writer = self._writer("checkpoint", generation.checkpoint)
             writer.delete_documents_by_term("id", generations.checkpoint_id())
-            writer.add_document(generations.checkpoint_document(position))
+            writer.add_document(generations.checkpoint_document(position, mark))
             writer.commit()
             generation.checkpoint.reload()
         with self._lock:
             self._shards = self._shards | changed
             self._pending.postings.measure_by(_Committed(self._shards, []))
             self._writing = None
-            self._position = position
+            self._position, self._mark = position, mark
             self.trouble = ""
         generations.remove_others(self._root, generation.directory)
         give_back()
@@ -274,7 +280,8 @@ class TantivyIndex:
                 generation = generations.fresh(self._root)
                 with engine("open"):
                     shards = {group: Shard(group, index) for group, index in generation.groups.items()}
-                self._generation, self._shards, self._position = generation, shards, 0
+                self._generation, self._shards = generation, shards
+                self._position, self._mark = 0, ""
                 self._started_over = self.trouble = ""
                 self._pending.postings.measure_by(_Committed(shards, []))
             generations.remove_others(self._root, generation.directory)
@@ -353,9 +360,10 @@ class TantivyIndex:
         generation = generation or generations.fresh(self._root)
         with engine("open"):
             shards = {group: Shard(group, index) for group, index in generation.groups.items()}
-            position = generation.position()
+            position, mark = generation.reached()
         with self._lock:
-            self._generation, self._shards, self._position = generation, shards, position
+            self._generation, self._shards = generation, shards
+            self._position, self._mark = position, mark
             self._pending.postings.measure_by(_Committed(shards, []))
             self.trouble = f"the index starts over: {why}" if why else ""
         return is_new

@@ -117,11 +117,11 @@ class Failing(MemoryIndex):
         self.error = error
         self.times = times
 
-    def commit(self, position: int) -> int:
+    def commit(self, position: int, mark: str = "") -> int:
         if self.times:
             self.times -= 1
             raise self.error
-        return super().commit(position)
+        return super().commit(position, mark)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from pace_actors import AsyncPace, Pace
+from pace_actors.actors.index_actor import mark_of
 from pace_actors.errors import InvalidInput, PaceClosed, RecallOff, SourceOff
 from pace_actors.finder import Recalled
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.opening import RECALL_FOLDER
+from pace_actors.recall.port import Entry
 from pace_actors.recall.tantivy_index import TantivyIndex
 
 SOON_S = 30.0
@@ -400,6 +402,55 @@ def _talk_on_until_stored(pace: Pace) -> None:
     assert search is not None
     until(lambda: search.shelf.pending == 0 and search.shelf.position > 0)
     assert texts(pace.recall("harbour")) == ["the harbour tour"]
+
+
+def test_r3_an_index_that_somebody_else_writes_is_searched_and_written_later(tmp_path: Path) -> None:
+    place = tmp_path / "b.pace"
+    with Pace.open(place) as pace:
+        pace.thread("kitchen").record("the harbour tour")
+        stored(pace, place)
+        assert pace.wait_idle(SOON_S)
+        head, mark = pace.log.head(), mark_of(pace.log, pace.log.head())
+    blocker = TantivyIndex(place / RECALL_FOLDER)
+    blocker.add([Entry(id="x", kind="note", source="notes", text="x")])
+    blocker.commit(head, mark)  # it holds the lock of the writer now
+    with Pace.open(place) as pace:
+        for number in range(20):
+            assert pace.thread("kitchen").record(f"the harbour has boat{number}").position
+            assert texts(pace.recall(f"boat{number}")) == [f"the harbour has boat{number}"]
+        blocker.close()
+        _talk_on(pace)
+
+
+def test_an_index_of_another_log_is_not_asked(tmp_path: Path) -> None:
+    """Method: the index of one log is put beside another, and that of a log beside its older self."""
+    places = [tmp_path / "one.pace", tmp_path / "two.pace"]
+    for place in places:
+        with Pace.open(place) as pace:
+            pace.thread("kitchen").record(f"the harbour of {place.stem}")
+            assert pace.wait_idle(SOON_S)
+            stored(pace, place)
+    shutil.rmtree(places[1] / RECALL_FOLDER)
+    shutil.copytree(places[0] / RECALL_FOLDER, places[1] / RECALL_FOLDER)
+    with Pace.open(places[1]) as pace:
+        assert texts(pace.recall("harbour")) == ["the harbour of two"]
+    backup = tmp_path / "backup.pace"
+    shutil.copytree(places[0], backup, ignore=lambda *_: [RECALL_FOLDER])
+    with Pace.open(places[0]) as pace:
+        pace.thread("kitchen").record("the harbour after the backup")
+        stored_later(pace)
+    shutil.copytree(places[0] / RECALL_FOLDER, backup / RECALL_FOLDER)
+    with Pace.open(backup) as pace:
+        pace.thread("kitchen").record("the harbour of the backup")
+        assert sorted(texts(pace.recall("harbour"))) == ["the harbour of one", "the harbour of the backup"]
+
+
+def stored_later(pace: Pace) -> None:
+    """All that was said is in the index on the disk."""
+    search = pace.core.engine.search
+    assert search is not None
+    assert pace.recall("harbour").hits
+    until(lambda: search.shelf.pending == 0)
 
 
 def test_an_answer_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

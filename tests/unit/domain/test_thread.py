@@ -411,8 +411,10 @@ def test_an_earlier_time_than_the_last_activity_does_not_bring_it_back() -> None
 
 
 def test_a_clock_that_was_ahead_for_one_turn_changes_no_order_and_holds_no_longer_than_its_session() -> None:
-    """Turns follow one another as they were recorded. A year seems to have passed at the second one, which begins a
-    session; silence is counted from the latest turn of that, and from nothing older in the next one.
+    """Turns follow one another as they were recorded.
+
+    A year seems to have passed at the second one, which begins a session; silence is counted from the latest turn of
+    that, and from nothing older in the next one.
     """
     year = 365 * 24 * minutes(60)
     state = EMPTY
