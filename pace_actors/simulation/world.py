@@ -34,7 +34,7 @@ from pace_actors.runtime.threaded import LocalAddress
 from pace_actors.settings import changed
 from pace_actors.simulation.invariants import Account, Broken, check_stream, require
 from pace_actors.simulation.ports import WatchedLog, WorldModel
-from pace_actors.values import SECOND, ThreadKey, UserKey
+from pace_actors.values import FENCED_REASONS, SECOND, ThreadKey, UserKey
 
 USER = "ada"
 THREAD = "kitchen"
@@ -361,7 +361,9 @@ class World:
     def _hold_wait(self, stream: str, after: Account, heard: Any, decided: Sequence[Any]) -> None:
         """T11: the n-th failure in a row is followed by a wait of 2ⁿ⁻¹ s, at most 5 min, before anybody asks again."""
         now, failed = self.host.monotonic_s(), self._failed.setdefault(stream, {})
-        if isinstance(heard, AnswerArrived) and after.failures:
+        first = decided[0] if decided else None
+        counts = isinstance(first, SummaryRejected) and first.reason not in FENCED_REASONS | {"stale"}
+        if isinstance(heard, AnswerArrived) and counts:
             failed.setdefault(heard.version, now)  # what meets a conflict is decided again, and was waited for since
         if isinstance(heard, ClockRead) and after.failures and any(isinstance(d, SummaryRequested) for d in decided):
             waited, least = now - failed.get(after.failed_version, -WAIT_S_MAX), 2 ** (after.failures - 1)
