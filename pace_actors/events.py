@@ -251,6 +251,8 @@ class NoteTaken(Heard, frozen=True, kw_only=True):
 
     text: Text = ""
     topics: tuple[Text, ...] = ()
+    thread: Text = ""
+    """The conversation that it belongs to; empty: to none."""
     sensitive: bool = False
     masked: tuple[Masked, ...] = ()
     prepared: int = 0

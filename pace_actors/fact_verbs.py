@@ -107,16 +107,31 @@ class FactVerbs(ABC):
         return self._ask(user, msgspec.structs.replace(message, corrects=old.id))
 
     def note(
-        self, text: str, *, user: str = DEFAULT_USER, topics: Sequence[str] = (), note_id: str | None = None
+        self,
+        text: str,
+        *,
+        user: str = DEFAULT_USER,
+        thread: str | None = None,
+        topics: Sequence[str] = (),
+        note_id: str | None = None,
     ) -> NoteKept:
         """Keep a note, to be found again as it was said. Secrets in it are masked. `note_id` makes a retry safe.
+
+        `thread` names the conversation that it belongs to, if it belongs to one: a hit says so.
 
         Raises `InvalidInput`, `StatementConflict`, `AppendFailed`, `OutcomeUnknown`, `ActorUnavailable`, `PaceClosed`.
         """
         if note_id is not None:
             check_id("note_id", note_id)
+        if thread is not None:
+            check_id("thread", thread)
         message = m.TakeNote(
-            at=self.core.now(), text=text, topics=_topics(topics), note_id=note_id or "", bound=bound_here()
+            at=self.core.now(),
+            text=text,
+            topics=_topics(topics),
+            thread=thread or "",
+            note_id=note_id or "",
+            bound=bound_here(),
         )
         kept: NoteKept = self.core.outcome(self.core.ask_facts(UserKey.of(user), message))
         return kept

@@ -219,6 +219,7 @@ class TakeNote(Message, frozen=True, kw_only=True):
     at: Microseconds
     text: str
     topics: tuple[str, ...] = ()
+    thread: str = ""
     note_id: str = ""
     correlation: str = ""
 

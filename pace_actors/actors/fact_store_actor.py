@@ -255,9 +255,15 @@ class FactStoreActor(StreamActor[FactsState]):
     def _take_note(self, message: m.TakeNote, reply: Reply | None) -> None:
         if is_off(self._ahead.switches, NOTES):
             raise SourceOff(f"{NOTES} are switched off for this user; nothing was kept", source=NOTES)
-        heard = prepare_note(message.text, topics=message.topics, at=message.at, policy=self._services.policy)
+        heard = prepare_note(
+            message.text,
+            topics=message.topics,
+            thread=message.thread,
+            at=message.at,
+            policy=self._services.policy,
+        )
         key = note_key(message.note_id) if message.note_id else None
-        digest = _digest([heard.text, list(heard.topics)])
+        digest = _digest([heard.text, list(heard.topics), *([heard.thread] if heard.thread else [])])
         name = message.note_id
         if key is not None and self._is_known(message, name, digest, reply, lambda: self._log.first_note(name, digest)):
             return

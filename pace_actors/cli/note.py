@@ -21,9 +21,12 @@ EXAMPLES = examples(
 @directory
 @click.argument("text", metavar="TEXT|-")
 @owner_option
+@click.option("--thread", help="The conversation that it belongs to.")
 @click.option("--topic", "topics", multiple=True, help="A hashtag, with # or without; can be given again.")
 @json_option
-def command(directory: str, text: str, *, user: str | None, topics: tuple[str, ...], as_json: bool) -> None:
+def command(
+    directory: str, text: str, *, user: str | None, thread: str | None, topics: tuple[str, ...], as_json: bool
+) -> None:
     """Keep TEXT as a note, or what stands on stdin (-). It is no fact: it beats nothing, and nothing is learnt from it.
 
     Secrets in it are masked before anything is written. `pace log DIR --type NoteTaken --full` shows notes.
@@ -33,7 +36,7 @@ def command(directory: str, text: str, *, user: str | None, topics: tuple[str, .
     words = sys.stdin.buffer.read().decode("utf-8", "replace").strip() if text == "-" else text
     with writing(directory, create=True) as pace:
         owner = find_owner(pace.log, user, new=True).user
-        kept = pace.note(words, user=owner, topics=topics)
+        kept = pace.note(words, user=owner, thread=thread, topics=topics)
     if as_json:
         print_json({"user": owner} | msgspec.to_builtins(kept))
     else:

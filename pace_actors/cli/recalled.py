@@ -49,7 +49,9 @@ def recalled_json(found: Recalled) -> dict[str, Any]:
 def _from(entry: Entry) -> str:
     if entry.kind == "turn":
         return f"{shown_name(entry.thread)} {entry.turn}, {entry.part}"
-    return entry.kind if entry.kind != "document" else f"{entry.source}: {printable(entry.title)}"
+    if entry.kind == "document":
+        return f"{entry.source}: {printable(entry.title)}"
+    return f"{entry.kind} of {shown_name(entry.thread)}" if entry.thread else entry.kind
 
 
 def _when(entry: Entry) -> str:

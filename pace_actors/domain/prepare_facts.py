@@ -160,7 +160,9 @@ def check_stated(subject: str, predicate: str, value: str) -> None:
             raise InvalidInput(f"{what} has {len(text)} characters; up to {limit} are possible", what=what)
 
 
-def prepare_note(text: str, *, topics: Sequence[str] = (), at: Microseconds, policy: RedactionPolicy) -> NoteTaken:
+def prepare_note(
+    text: str, *, topics: Sequence[str] = (), thread: str = "", at: Microseconds, policy: RedactionPolicy
+) -> NoteTaken:
     """A note, redacted. Raises `InvalidInput` for one without words or above 64 Ki characters."""
     if not isinstance(text, str):
         raise InvalidInput(f"a note is text, not {type(text).__name__}", what="text")
@@ -174,6 +176,7 @@ def prepare_note(text: str, *, topics: Sequence[str] = (), at: Microseconds, pol
         at=at,
         text=kept,
         topics=tags,
+        thread=thread,
         sensitive=is_sensitive("", "", kept, tags),
         masked=masked,
         prepared=PREPARE_FACTS_VERSION,

@@ -87,6 +87,7 @@ def note_entries(event: StoredEvent) -> list[Entry]:
             kind="note",
             source=NOTES,
             owner=owner.user,
+            thread=note.thread,
             text=note.text,
             created_at=note.at,
             topics=note.topics,

@@ -15,7 +15,7 @@ import pytest
 
 from pace_actors import AsyncPace, Pace
 from pace_actors.actors.index_actor import mark_of
-from pace_actors.errors import InvalidInput, PaceClosed, RecallOff, SourceOff
+from pace_actors.errors import InvalidInput, PaceClosed, RecallOff, SourceOff, StatementConflict
 from pace_actors.finder import Recalled
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.opening import RECALL_FOLDER
@@ -218,6 +218,17 @@ def test_kinds_sources_limit_and_dates_narrow_what_is_found(pace: Pace) -> None:
     found = pace.recall("what did I say yesterday?", now=NOON + timedelta(days=1))
     assert texts(found) == ["the harbour on Monday"]
     assert found.notes
+
+
+def test_a_note_says_which_conversation_it_belongs_to(pace: Pace) -> None:
+    first = pace.note("the keys hang in the shed", thread="boatyard", note_id="keys")
+    (hit,) = pace.recall("keys").hits
+    assert (hit.entry.kind, hit.entry.thread) == ("note", "boatyard")
+    assert pace.note("the keys hang in the shed", thread="boatyard", note_id="keys").note == first.note
+    with pytest.raises(StatementConflict):
+        pace.note("the keys hang in the shed", thread="elsewhere", note_id="keys")
+    with pytest.raises(InvalidInput):
+        pace.note("words", thread="")
 
 
 def test_wrong_arguments_say_what_is_right(pace: Pace) -> None:
