@@ -435,6 +435,12 @@ class Opening:
             raise
         return AsyncPace(opened[0])
 
+    def __enter__(self) -> None:
+        raise TypeError("use `async with AsyncPace.open(…) as pace`, or Pace.open for a plain `with`")
+
+    def __exit__(self, *_: object) -> None:
+        """Never reached."""
+
     def __await__(self) -> Generator[Any, None, AsyncPace]:
         return self._open().__await__()
 

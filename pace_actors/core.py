@@ -102,7 +102,7 @@ class Core:
             from pace_actors.recall.reranking import Reranker  # noqa: PLC0415 - only with an embedder
 
             reranker = Reranker(vectors, self._embedder)
-        return Finder(self.log, search.shelf, search.fences, reranker)
+        return Finder(self.log, search.shelf, search.fences, reranker, search.keeper.reached)
 
     # --- where a thread lives -----------------------------------------------------------------------------------------
 

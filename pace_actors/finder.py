@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -41,11 +42,20 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
 class Finder:
     """Safe for any number of threads; never waits for an actor."""
 
-    def __init__(self, log: EventLog, index: SearchIndex, fences: Fences, reranker: Reranker | None = None) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        index: SearchIndex,
+        fences: Fences,
+        reranker: Reranker | None = None,
+        reached: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._log = log
         self._index = index
         self._fences = fences
         self._reranker = reranker
+        self._reached = reached
+        """How far the index has been fed; what is not committed yet is found as well."""
 
     @property
     def has_vectors(self) -> bool:
@@ -59,13 +69,13 @@ class Finder:
         """
         head = 0
         try:
-            head = self._log.head()
+            head, reached = self._log.head(), self._reached()
             if not self._fences.follow():
                 return Recalled(head=head, position=self._index.position, trouble=BEHIND)
             answer = self._search(query, known, profile)
         except (RecallError, EventLogError) as error:
             return Recalled(head=head, trouble=f"the index cannot be asked: {error}")
-        return Recalled(hits=answer.hits, position=answer.position, head=head, notes=answer.notes)
+        return Recalled(hits=answer.hits, position=max(reached, answer.position), head=head, notes=answer.notes)
 
     def _search(self, query: Query, known: FactsState, profile: Profile) -> Answer:
         facts = {row.fact: row for row in known.active}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -14,11 +16,12 @@ import eventlog
 from pace_actors.actors.services import TokenCounter
 from pace_actors.core import Core
 from pace_actors.engine import Options
-from pace_actors.errors import InvalidInput
+from pace_actors.errors import InvalidInput, InvalidSetting
 from pace_actors.events import REGISTRY
 from pace_actors.models.choose import Models, embedder_from, models_from
 from pace_actors.models.port import Embedder, Summariser
 from pace_actors.recall.port import Profile
+from pace_actors.settings import MEANINGS
 from pace_actors.values import one_of
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     def told(self, options: Options) -> dict[str, Any]:
         """By name what has to be the same when the directory is opened again in this process."""
         chosen = {name: getattr(self, name) for name in self.__struct_fields__ if name != "allow_remote_model"}
-        return {name: getattr(options, name) for name in options.__struct_fields__} | chosen
+        return chosen | {name: getattr(options, name) for name in options.__struct_fields__ if name not in chosen}
 
 
 def place_of(path: str | PathLike[str]) -> str:
@@ -54,6 +57,16 @@ def place_of(path: str | PathLike[str]) -> str:
     if not isinstance(place, str) or not place or "\0" in place:
         raise InvalidInput(f"path={path!r} names no directory", what="path")
     return place
+
+
+def check_names(settings: Mapping[str, Any], options: Iterable[str]) -> None:
+    """Raise `InvalidSetting` for a name that is neither a setting of threads nor an option, with what may be meant."""
+    for name in settings:
+        if name not in MEANINGS:
+            known = [*MEANINGS, *options]
+            meant = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {meant[0]!r}?" if meant else f"there are {', '.join(known)}"
+            raise InvalidSetting(f"there is no option or setting {name!r}; {hint}", name=name, value=settings[name])
 
 
 def check_identity(identity: object) -> str:
@@ -99,6 +112,9 @@ def opened(place: str, choices: Choices, options: Options) -> Core:
         if index is not None:
             undo.callback(index.close)
         core = Core(log, models, options, index, embedder)
+        warm = getattr(embedder, "warm", None)
+        if warm is not None:
+            warm()
         undo.pop_all()
     return core
 

@@ -27,7 +27,7 @@ from pace_actors.fact_verbs import FactVerbs
 from pace_actors.lease import Lease, lease, open_cores
 from pace_actors.models.choose import Models
 from pace_actors.models.port import Embedder, Summariser
-from pace_actors.opening import Choices, check_counter, check_identity, opened, place_of, profile_of
+from pace_actors.opening import Choices, check_counter, check_identity, check_names, opened, place_of, profile_of
 from pace_actors.recall.port import Profile
 from pace_actors.recall_verbs import RecallVerbs
 from pace_actors.runtime.logs import careful, default_logger
@@ -39,6 +39,12 @@ from pace_actors.values import DEFAULT_USER, THREAD_PREFIX, ThreadKey, one_of, p
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
+OPTIONS = (
+    "model", "model_name", "api_key", "allow_remote_model", "redaction", "token_counter", "identity", "mode",
+    "deadline_s", "awake_max", "sleep_after_s", "extract_facts", "facts_max", "multi_valued", "recall", "embedder",
+    "embedder_name", "recall_profile", "context_profile", "logger",
+)  # fmt: skip
+"""Of `Pace.open`, besides the settings of threads."""
 EXIT_DRAIN_S = 1.5
 LOOK_S = 1.0
 
@@ -134,7 +140,8 @@ class Pace(FactVerbs, RecallVerbs):
         Raises `InvalidSetting`, `InvalidInput`, `ModelNotAllowed`, `OptionsDiffer`, and from the log `LogInUse`,
         `NotALog` and its kinds.
         """
-        changed(EMPTY.settings, settings)  # refuse before anything is made
+        check_names(settings, OPTIONS)  # refuse before anything is made
+        changed(EMPTY.settings, settings)
         place = place_of(path)
         options = Options(
             settings=settings,

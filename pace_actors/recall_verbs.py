@@ -83,14 +83,13 @@ class RecallVerbs(ABC):
         left_s = deadline - time.monotonic()
         answer = core.engine.search.actor.ask(m.WaitIdle(position=head, since=0, patience_s=left_s))
         view: m.FactsView = core.within(core.view_facts(UserKey.of(user)))
-        reached = 0
         with contextlib.suppress(*LATE):
             answer.wait(max(0.0, deadline - time.monotonic()))
-            reached = head
         found = core.contexts.finder.find(asked, view.state, chosen)
-        if found.trouble or found.position >= reached:
-            return found
-        return msgspec.structs.replace(found, position=reached)  # what is pending in the index was looked at too
+        if not found.trouble and found.position < head:
+            notes = (*found.notes, f"looked at up to position {found.position} only; a longer timeout waits for more")
+            return msgspec.structs.replace(found, notes=notes)
+        return found
 
     def sources(self, *, user: str = DEFAULT_USER) -> dict[str, bool]:
         """Every type of source, and whether it is on for a user."""

@@ -71,11 +71,17 @@ class IndexActor(FollowerActor):
         self._timer_runs = False
         self._failures = 0
         self._left_at = 0
+        self._fed = 0
+
+    def reached(self) -> int:
+        """How far the index has been fed. Asked from any thread."""
+        return self._fed
 
     def start(self, me: Address) -> None:
         """Go back to where the index is: it may have been deleted, or be older than the log's checkpoint."""
         reached = begun(self._log, self._index, self._follower_logger)
         self._fences.begin_at(reached)
+        self._fed = reached
         noted = self._log.checkpoint(self.name)
         if reached != noted:
             self._log.set_checkpoint(self.name, noted, reached)
@@ -138,6 +144,10 @@ class IndexActor(FollowerActor):
 
     def forget(self) -> None:
         """What is pending in the index is fed again: adding twice changes nothing."""
+
+    def moved(self, checkpoint: int) -> None:
+        """Everything up to there can be found."""
+        self._fed = checkpoint
 
     def stop(self) -> None:
         """Commits are over, but for a last one (`commit_finally`)."""

@@ -17,7 +17,8 @@ from pace_actors.domain.fold import turn_at
 from pace_actors.events import REGISTRY
 from pace_actors.values import UserKey
 
-FOLLOWERS = ("summariser", "extractor", "model_extractor", "index", "embedder", "withdrawer")
+FOLLOWERS = ("summariser", "extractor", "model_extractor", "embedder", "withdrawer")
+"""The index says itself how far it is."""
 PROGRESS_EVENTS = 2048
 CANARY_TERMS = 12
 LOOKED_BACK = 1_000
@@ -112,7 +113,7 @@ def _of_index(log: EventLog, place: Path) -> Iterator[Finding]:
             return
         lag = log.head() - index.position
         size = shown_bytes(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
-        behind = f", {counted(lag, 'event')} behind the log" if lag > 0 else ""
+        behind = f", {counted(lag, 'event')} behind the log; they follow at the next open" if lag > 0 else ""
         yield Finding("index of recall", True, f"{counted(len(index), 'entry', 'entries')}, {size}{behind}")
         yield from _canary(log, index, folder)
     except EventLogError as error:

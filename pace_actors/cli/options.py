@@ -31,7 +31,7 @@ REFUSALS: dict[type[OSError], str] = {
 
 directory = click.argument("directory", metavar="DIR", type=click.Path())
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout and nothing else.")
-owner_option = click.option("--user", help="Whose facts they are; not needed where the log knows one user only.")
+owner_option = click.option("--user", help="Whose memory is meant; not needed where the log knows one user only.")
 user_option = click.option("--user", help="Whose thread it is; not needed where only one has a thread of that name.")
 
 
@@ -96,7 +96,7 @@ def check_there(log: EventLog, thread: str | None, user: str | None) -> list[Thr
     if found or (thread is None and (user is None or log.stream_version(UserKey.of(user).stream))):
         return found
     if thread is None:
-        raise InvalidInput(f"there is no user {user!r} here; {_names(keys)}", what="user")
+        raise InvalidInput(f"there is no user {user!r} here; {_users(log, keys)}", what="user")
     words = f"there is no thread {thread!r}" if user is None else f"user {user!r} has no thread {thread!r}"
     raise InvalidInput(f"{words} here; {_names(keys)}", what="thread")
 
@@ -133,6 +133,14 @@ def owners_of(log: EventLog) -> dict[str, None]:
 def threads_of(log: EventLog) -> list[ThreadKey]:
     """All threads in a log, oldest first."""
     return [key for key in map(ThreadKey.of_stream, log.streams(THREAD_PREFIX)) if key is not None]
+
+
+def _users(log: EventLog, keys: list[ThreadKey]) -> str:
+    users = list(owners_of(log) | {key.user: None for key in keys})
+    if not users:
+        return "the log has no users yet"
+    more = f" and {len(users) - NAMES_SHOWN} more" if len(users) > NAMES_SHOWN else ""
+    return f"there are {', '.join(map(shown_name, users[:NAMES_SHOWN]))}{more}"
 
 
 def _names(keys: list[ThreadKey]) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
+import msgspec
 
 from eventlog import EventLog, LogInUse
+from pace_actors.actors.index_actor import mark_of
 from pace_actors.cli.options import When, directory, examples, find_owner, json_option, owner_option, reading
 from pace_actors.cli.recalled import hits_shown, reached_words, recalled_json
 from pace_actors.cli.screen import Bar, console, print_json, shown_name
@@ -21,10 +25,18 @@ from pace_actors.finder import Finder, Recalled
 from pace_actors.models.choose import embedder_from
 from pace_actors.models.port import Embedder, ModelFailure
 from pace_actors.opening import RECALL_FOLDER, profile_of
-from pace_actors.recall.port import KINDS, LIMIT_MAX, Profile, Query
+from pace_actors.recall.fences import Fences
+from pace_actors.recall.port import KINDS, LIMIT_MAX, Profile, Query, RecallError
+from pace_actors.recall.reranking import Reranker
+from pace_actors.recall.tantivy_index import TantivyIndex
+from pace_actors.recall.vectors import Vectors
+from pace_actors.replay import replay_facts
+from pace_actors.values import UserKey
 
-WAIT_S = 0.5
-"""How often a person is told how far the index is."""
+if TYPE_CHECKING:
+    from pace_actors.pace import Pace
+
+WAIT_S = 0.02
 
 PROFILES = get_args(Profile)
 LOAD_S = 30.0
@@ -72,8 +84,9 @@ def command(  # noqa: PLR0913 - each is an option, told once
 ) -> None:
     """Find what a user has said, noted or told of himself that fits QUERY, best first. Any text is a query.
 
-    Brings the index up to the log first. Beside a running program it asks that program's index as it is, writes
-    nothing, and says how far it is.
+    Of hits that fit nearly as well the newest comes first. Brings the index (with an embedder its vectors too, which
+    takes a while for a long log) up to the log first. Beside a running program it asks that program's index as it is,
+    writes nothing, and says how far it is.
     """
     at = time.time_ns() // 1000 if now is None else moment(now)
     with reading(directory) as log:
@@ -121,49 +134,50 @@ def _ready(named: str | None, model: str) -> Embedder | None:
 def _brought_up(
     directory: str, asked: Query, now: datetime | None, embedder: Embedder | None, profile: Profile
 ) -> Recalled:
-    """With the directory for itself: the index is fed what it has not seen, as long as it comes on.
-
-    Vectors are made as well, but only words are waited for.
-    """
+    """With the directory for itself: index and vectors are fed what they have not seen, as long as they come on."""
     with writing(directory, embedder=embedder) as pace, Bar("bringing the index up to the log") as bar:
-        search = pace.core.engine.search
+        engine = pace.core.engine
+        search, vectors = engine.search, engine.vectors
         assert search is not None
-        begun = last = search.shelf.position
-        stalled_s = 0.0
-        while True:
-            found = pace.recall(
-                asked.text,
-                user=asked.owner,
-                limit=asked.limit,
-                kinds=asked.kinds,
-                sources=asked.sources,
-                include_sensitive=asked.include_sensitive,
-                now=now,
-                profile=profile,
-                timeout=WAIT_S,
-            )
-            stalled_s = 0.0 if found.position > last else stalled_s + WAIT_S
-            last = found.position
-            if not found.lag or found.trouble or stalled_s > PATIENCE_S:
-                return found
-            bar(found.position - begun, found.head - begun)
+        _wait(lambda: _lag(pace), bar)
+        with contextlib.suppress(RecallError):
+            search.shelf.commit(search.keeper.reached(), mark_of(pace.log, search.keeper.reached()))
+        reranker = None
+        if embedder is not None and vectors is not None:
+            reranker = Reranker(vectors, embedder, cap_s=LOAD_S)  # one question, and a model that is not warm
+        finder = Finder(pace.log, search.shelf, search.fences, reranker, search.keeper.reached)
+        at = asked.now if now is None else moment(now)
+        known = replay_facts(pace.log, UserKey(asked.owner))
+        return finder.find(msgspec.structs.replace(asked, now=at), known, profile)
+
+
+def _lag(pace: Pace) -> int:
+    """Events that the slower of index and embedder has not seen."""
+    views = [view for view in pace.stats().followers if view.name in ("index", "embedder")]
+    return max((view.lag for view in views), default=0)
+
+
+def _wait(lag: Callable[[], int], bar: Bar) -> None:
+    """Until there is none, as long as it becomes less."""
+    first = least = lag()
+    since, pause = time.monotonic(), threading.Event()
+    while left := lag():
+        if left < least:
+            least, since = left, time.monotonic()
+        if time.monotonic() - since > PATIENCE_S:
+            return
+        bar(first - left, first)
+        pause.wait(WAIT_S)
 
 
 def _beside(directory: str, log: EventLog, asked: Query, embedder: Embedder | None, profile: Profile) -> Recalled:
     """Beside a running program: its index as it is on the disk, its vectors, and the log."""
-    from pace_actors.recall.fences import Fences  # noqa: PLC0415
-    from pace_actors.recall.reranking import Reranker  # noqa: PLC0415
-    from pace_actors.recall.tantivy_index import TantivyIndex  # noqa: PLC0415
-    from pace_actors.recall.vectors import Vectors  # noqa: PLC0415
-    from pace_actors.replay import replay_facts  # noqa: PLC0415
-    from pace_actors.values import UserKey  # noqa: PLC0415
-
     index = TantivyIndex(Path(directory) / RECALL_FOLDER, readonly=True)
     try:
         fences = Fences(log, index.position)
         while not fences.follow():
             pass
-        reranker = None if embedder is None else Reranker(Vectors(log), embedder)
+        reranker = None if embedder is None else Reranker(Vectors(log), embedder, cap_s=LOAD_S)
         return Finder(log, index, fences, reranker).find(asked, replay_facts(log, UserKey(asked.owner)), profile)
     finally:
         index.close()

@@ -7,7 +7,10 @@ import click
 from pace_actors.cli.options import directory, examples, find_owner, json_option, owner_option, reading
 from pace_actors.cli.screen import console, print_json, shown_name
 from pace_actors.cli.writing import writing
-from pace_actors.domain.sources import SOURCES, is_off
+from pace_actors.domain.sources import FACTS, HISTORY, NOTES, PREFERENCES, SOURCES, is_off
+
+BROUGHT = frozenset({HISTORY, NOTES, FACTS, PREFERENCES})
+"""What there is without connectors."""
 
 EXAMPLES = examples(
     "pace sources ada.pace --user ada",
@@ -49,4 +52,5 @@ def command(directory: str, *, user: str | None, on: tuple[str, ...], off: tuple
     out = console()
     out.print(shown_name(owner), style="bold")
     for source, is_on in stand.items():
-        out.print(f"  {'on ' if is_on else 'off'}  {source}", style="default" if is_on else "dim")
+        words = "" if source in BROUGHT else "   nothing brings it yet"
+        out.print(f"  {'on ' if is_on else 'off'}  {source:<16}{words}".rstrip(), style="dim" if words else "default")

@@ -119,6 +119,10 @@ def embedder_from(
         raise InvalidInput(
             f"an embedder needs {', '.join(missing)}: install pace-actors[embed]", what="embedder", missing=missing
         )
+    if isinstance(embedder, str) and "://" not in embedder:
+        raise InvalidInput(
+            f"embedder={embedder!r}: 'local', or an address like http://127.0.0.1:8080/v1", what="embedder"
+        )
     if isinstance(embedder, str):
         from pace_actors.models.embed import EmbeddingClient  # noqa: PLC0415 - loads httpx
         from pace_actors.models.http import FIRST_CALL_DEADLINE_S  # noqa: PLC0415

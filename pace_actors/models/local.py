@@ -6,6 +6,7 @@ words on one core, 23 MB on disk; English, because the model is.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import threading
@@ -30,6 +31,8 @@ CHARS_MAX: Final = 8_192
 """More than so many tokens have, all but in a text of strange words."""
 TOGETHER: Final = 8
 LOAD_S: Final = 30.0
+CLOSE_S: Final = 5.0
+"""Longer than eight texts take."""
 
 
 def missing_packages() -> list[str]:
@@ -46,6 +49,8 @@ class LocalEmbedder:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self._computing = threading.Lock()
+        """Held by one call at a time; more would not be faster."""
         self._loaded: tuple[WordPiece, Any] | None = None
         self._closed = False
 
@@ -73,14 +78,32 @@ class LocalEmbedder:
             if self._clock() >= until:
                 raise ModelFailure("timeout", f"{start} of {len(texts)} texts were done")
             some = order[start : start + TOGETHER]
-            for at, vector in zip(some, self._computed(session, [numbers[at] for at in some]), strict=True):
+            with self._computing:
+                if self._closed:
+                    raise ModelFailure("unavailable", "this embedder is closed")
+                vectors = self._computed(session, [numbers[at] for at in some])
+            for at, vector in zip(some, vectors, strict=True):
                 found[at] = vector
         return found
 
+    def warm(self) -> None:
+        """Load the model on a thread of its own, so that the first question does not wait for it."""
+
+        def load() -> None:
+            with contextlib.suppress(ModelFailure):
+                self._load()
+
+        with contextlib.suppress(RuntimeError):  # the system starts no thread
+            threading.Thread(target=load, name="pace-embedder-load", daemon=True).start()
+
     def close(self) -> None:
-        """Let go of the model."""
-        with self._lock:
-            self._closed, self._loaded = True, None
+        """Let go of the model. Waits for what is being computed: a process must not end in the middle of that."""
+        self._closed = True
+        with contextlib.ExitStack() as held:
+            for lock in (self._lock, self._computing):
+                if lock.acquire(timeout=CLOSE_S):
+                    held.callback(lock.release)
+            self._loaded = None
 
     def _load(self) -> tuple[WordPiece, Any]:
         with self._lock:

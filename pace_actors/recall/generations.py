@@ -55,7 +55,7 @@ def engine(what: str) -> Iterator[None]:
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         if "lock" in str(error).lower():
             raise IndexLocked(f"the index is being written by somebody else ({what})", why=str(error)) from error
-        raise IndexUnusable(f"the index cannot be used ({what}): {error}", why=str(error)) from error
+        raise IndexUnusable(f"the index cannot be used ({what})", why=str(error)) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise

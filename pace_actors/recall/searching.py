@@ -229,11 +229,14 @@ def _shown(hit: Hit, asked: Plan) -> Hit:
     """With snippet and explanation, which only those that are shown need."""
     entry = hit.entry
     found = matches(entry.text, asked.words, asked.pairs)
-    weights = {match.term: match.weight for match in (*found, *_beside(entry, asked))}
+    inside = {match.term: match.weight for match in found}
+    weights = inside | {match.term: match.weight for match in _beside(entry, asked)}
     terms = tuple(sorted(weights, key=lambda term: (-weights[term], term)))
+    holds = ", ".join([term for term in terms if term in inside][:8]) or "no term"
+    around = ", ".join([term for term in terms if term not in inside][:8])
     sums = " + ".join(f"{name} {value:.2f}" for name, value in hit.parts.items() if name != "date")
     dated = f", × {hit.parts['date']} for its date" if "date" in hit.parts else ""
-    explanation = f"score {hit.score:.2f} = {sums}{dated}; holds {', '.join(terms[:8]) or 'no term'}"
+    explanation = f"score {hit.score:.2f} = {sums}{dated}; holds {holds}{around and f'; {around} beside it'}"
     return Hit(
         entry=entry,
         score=hit.score,

@@ -93,6 +93,9 @@ class FollowerActor(ABC):
         """A message that only the leaf understands. Its `position`, if it has one, names the work that it is about."""
         raise TypeError(f"the {self.name} does not understand {type(message).__name__}")
 
+    def moved(self, checkpoint: int) -> None:  # noqa: B027 - leaves may not care
+        """Everything up to there is done."""
+
     @abstractmethod
     def forget(self) -> None:
         """The actor is built again, or stops. What is open is found again in the log."""
@@ -294,6 +297,7 @@ class FollowerActor(ABC):
         self._follower.mark(max(before, min(done, self._follower.position)))
         if self._follower.checkpoint > before:
             self._progress_s = self._host.monotonic_s()
+            self.moved(self._follower.checkpoint)
 
     # --- beginning ----------------------------------------------------------------------------------------------------
 

@@ -254,6 +254,19 @@ def test_wrong_arguments_say_what_is_right(pace: Pace) -> None:
             call()
 
 
+def test_what_an_answer_says_of_its_position_fits_what_it_found(pace: Pace) -> None:
+    """Whether it waited or not, what is found lies at or before that position; what is not committed yet counts."""
+    position = pace.thread("kitchen").record("the harbour tour").position
+    for timeout in (SOON_S, 0.0):
+        found = pace.recall("harbour", timeout=timeout)
+        assert texts(found) == ["the harbour tour"]
+        assert found.position >= position
+        assert found.lag <= found.head - position
+    ahead = pace.recall("harbour", wait_for=10**6, timeout=0.05)
+    assert texts(ahead) == ["the harbour tour"]
+    assert ahead.notes
+
+
 def test_without_recall_there_is_none(tmp_path: Path) -> None:
     with Pace.open(tmp_path / "b.pace", recall=False) as pace:
         pace.thread("kitchen").record("the harbour tour")
@@ -480,6 +493,7 @@ def test_an_answer_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.Monkey
         position = pace.thread("kitchen").record("the harbour wall").position
         found = pace.recall("wall", timeout=0.05)
         assert (found.hits, found.head >= position, found.lag > 0) == ((), True, True)
+        assert any("looked at up to position" in note for note in found.notes)
         assert pace.thread("other").context("the harbour tour").receipt.late == (), "nobody waits for it"
         gate.set()
         assert texts(pace.recall("wall", wait_for=position, timeout=SOON_S)) == ["the harbour wall"]

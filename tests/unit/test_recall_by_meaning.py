@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from pace_actors import Pace
-from pace_actors.errors import InvalidInput
+from pace_actors.errors import InvalidInput, InvalidSetting
 from pace_actors.models.local import missing_packages
+from pace_actors.pace import OPTIONS
 
 SOON_S = 30.0
 VEHICLES = ("vehicle", "van", "lorry")
@@ -103,6 +107,18 @@ def test_an_embedder_that_fails_costs_a_moment_and_leaves_the_words(tmp_path: Pa
         meaning.gate.set()
 
 
+def test_a_slip_in_the_name_of_an_option_is_told(tmp_path: Path) -> None:
+    named = {name for name, one in inspect.signature(Pace.open).parameters.items() if one.kind == one.KEYWORD_ONLY}
+    assert set(OPTIONS) == named
+    for slip, meant in {"embeder": "embedder", "windw": "window", "recal": "recall"}.items():
+        with pytest.raises(InvalidSetting, match=f"did you mean '{meant}'"):
+            Pace.open(tmp_path / "a.pace", **cast("Any", {slip: "local"}))
+    with pytest.raises(InvalidSetting, match=r"there are window, .* embedder"):
+        Pace.open(tmp_path / "a.pace", quux=1)
+    with pytest.raises(InvalidInput, match="'local', or an address"):
+        Pace.open(tmp_path / "a.pace", embedder="foo")
+
+
 def test_wrong_choices_say_what_is_right(tmp_path: Path) -> None:
     place = tmp_path / "a.pace"
     for options in (
@@ -120,6 +136,21 @@ def test_wrong_choices_say_what_is_right(tmp_path: Path) -> None:
     assert not place.exists()
     with Pace.open(place) as pace, pytest.raises(InvalidInput):
         pace.recall("x", profile="hybrid")
+
+
+def test_a_program_that_ends_while_the_local_model_computes_ends_in_order(tmp_path: Path) -> None:
+    """Method: programs that end right behind a turn and a question; once without closing."""
+    ends = "p.close()", "pass"
+    for number in range(4):
+        program = (
+            "import sys; from pace_actors import Pace; p = Pace.open(sys.argv[1], embedder='local');"
+            " p.thread('k').record('I keep the piano. ' * 200); p.recall('instrument'); " + ends[number % 2]
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / f"{number}.pace")],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_local_model_finds_a_paraphrase(tmp_path: Path) -> None:

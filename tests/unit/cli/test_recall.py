@@ -96,6 +96,26 @@ def test_recall_makes_an_index_that_was_deleted(place: Path) -> None:
     assert found(place, "tour", "--user", "ada") == ["The harbour tour starts at nine."]
 
 
+def test_the_doctor_agrees_with_what_was_just_found(place: Path) -> None:
+    assert found(place, "tour", "--user", "ada") == ["The harbour tour starts at nine."]
+    told = {one["what"]: one["words"] for one in pace_json("doctor", place)["findings"]}
+    assert "behind" not in told["index of recall"]
+    assert "0 entries" not in told["index of recall"]
+
+
+def test_recall_by_meaning_of_a_log_that_was_never_embedded(place: Path) -> None:
+    words = found(place, "when does the boat trip begin?", "--user", "ada")
+    assert words == []
+    meant = found(place, "when does the boat trip begin?", "--user", "ada", "--embedder", "local")
+    assert meant[0] == "The harbour tour starts at nine."
+    assert [one["what"] for one in pace_json("doctor", place)["findings"]].count("vectors") == 1
+
+
+def test_an_unknown_user_is_told_who_there_is(place: Path) -> None:
+    refused = pace("recall", place, "harbour", "--user", "eve")
+    assert "there are ada, ben" in refused.stderr
+
+
 def test_sources_are_shown_and_switched(place: Path) -> None:
     stand: dict[str, Any] = pace_json("sources", place, "--user", "ada")["sources"]
     assert len(stand) == 14
@@ -120,7 +140,7 @@ def test_the_doctor_finds_all_well(place: Path) -> None:
         assert running.wait_idle(30)
     told = pace_json("doctor", place)
     assert told["well"]
-    assert {one["what"] for one in told["findings"]} >= {"log", "index", "index of recall", "recall"}
+    assert {one["what"] for one in told["findings"]} >= {"log", "summariser", "index of recall", "recall"}
     shown = pace("doctor", place)
     assert shown.returncode == 0
     assert shown.stdout.count("✓") == len(told["findings"])
