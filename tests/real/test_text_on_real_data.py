@@ -194,10 +194,9 @@ def test_real_replies_of_assistants_are_no_errors_and_their_refusals_are_seen() 
     figures(f"realmem: {len(refusals)} refusals and {len(errors)} errors in {len(replies)} replies")
     assert errors == []
     assert 40 <= len(refusals) <= 70
-    assert all(
-        any(word in text.lower() for word in ("not", "n't", "please", "unable", "model", "can you"))
-        for text in refusals
-    )
+    refusing = ("not", "n't", "please", "unable", "model", "can you")
+    greeting = ("how can i assist you", "how may i assist you")  # asks for what it was given, which no summary does
+    assert all(any(words in text.lower() for words in (*refusing, *greeting)) for text in refusals)
 
 
 # === languages ========================================================================================================

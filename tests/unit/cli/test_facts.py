@@ -88,7 +88,7 @@ def test_facts_of_nobody_and_of_somebody_unknown(tmp_path: Path, ada: Path) -> N
     assert pace("facts", tmp_path / "empty").stdout == "nothing is known of anybody\n"
     done = pace("facts", ada, "--user", "bob")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "ada/kitchen" in done.stderr
+    assert "no user 'bob' here; there are ada\n" in done.stderr
     assert pace("facts", ada, "--history", "--as-of", "2026-01-01").returncode == 2
 
 
