@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -13,6 +14,8 @@ from pace_actors.recall import analysis
 from pace_actors.values import Microseconds
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LEAP_YEARS_APART = 8
+"""At most: 1896 and 1904."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTH = (
@@ -138,7 +141,11 @@ def _full_date(found: re.Match[str], today: date) -> Days:
     month, day = _month_number(found), int(found["day"])
     if found["year"]:
         return _span(date(int(found["year"]), month, day))
-    return _span(max(d for d in (date(today.year - 1, month, day), date(today.year, month, day)) if d <= today))
+    for year in range(today.year, today.year - _LEAP_YEARS_APART - 1, -1):
+        with contextlib.suppress(ValueError):  # no such day in this year
+            if date(year, month, day) <= today:
+                return _span(date(year, month, day))
+    raise ValueError(f"no {day} in month {month}")
 
 
 def _named_month(found: re.Match[str], today: date) -> Days:
@@ -151,7 +158,8 @@ def _iso(found: re.Match[str], _: date) -> Days:
 
 
 def _rule(pattern: str, read: Callable[[re.Match[str], date], Days]) -> tuple[re.Pattern[str], Callable[..., Days]]:
-    return re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.IGNORECASE), read
+    # a: where case does not matter, a long s would be an s, and a dotless i an i
+    return re.compile(rf"(?<![\w-])(?a:{pattern})(?![\w-])", re.IGNORECASE), read
 
 
 _YEAR = r"(?P<year>(?:19|20)\d\d)"

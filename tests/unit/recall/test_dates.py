@@ -58,6 +58,13 @@ def days(text: str, now: int = NOW, zone: str = "UTC") -> tuple[str, str] | None
         ("on 2023-06-31", None),
         ("the todays and yesterdays", None),
         ("page 2021", None),
+        ("on the 29th of February", ("2024-02-29", "2024-03-01")),
+        ("February 29", ("2024-02-29", "2024-03-01")),
+        ("February 30", None),
+        ("LAST WEEK", ("2026-11-16", "2026-11-23")),
+        ("la\N{LATIN SMALL LETTER LONG S}t week", None),
+        ("th\N{LATIN SMALL LETTER DOTLESS I}s week", None),
+        ("last wee\N{KELVIN SIGN}", None),
         ("", None),
     ],
 )
@@ -89,6 +96,44 @@ def test_whether_anything_else_is_asked_for(text: str, alone: bool) -> None:  # 
     found = find_range(text, NOW)
     assert found is not None
     assert found.alone == alone
+
+
+WORDS = (
+    "last", "past", "this", "next", "in", "on", "the", "of", "over", "ago", "yesterday", "today", "tomorrow", "night",
+    "day before", "two", "couple of", "999", "29", "31st", "0", "days", "week", "month", "years", "february", "dec",
+    "may", "sunday", "2023", "1900", "2024-02-29", "2023-02-29", ",", "-", "\u0663", "tulips",
+)  # fmt: skip
+ALIKE = str.maketrans(
+    {"s": "\N{LATIN SMALL LETTER LONG S}", "i": "\N{LATIN SMALL LETTER DOTLESS I}", "k": "\N{KELVIN SIGN}"}
+)
+"""What these letters are equal to where case does not matter."""
+FIRST, LAST = moment(datetime.min.replace(tzinfo=UTC)), moment(datetime.max.replace(tzinfo=UTC))
+SPELT = st.tuples(
+    st.sampled_from(WORDS), st.sampled_from((str, str.upper, str.title, lambda word: word.translate(ALIKE)))
+).map(lambda pair: pair[1](pair[0]))
+MOMENTS = st.one_of(
+    st.integers(min_value=-(2**62), max_value=2**62),
+    st.integers(min_value=FIRST, max_value=LAST),
+    st.integers(min_value=-(2**48), max_value=2**48).map(lambda off: FIRST + off),
+    st.integers(min_value=-(2**48), max_value=2**48).map(lambda off: LAST + off),
+)
+
+
+@given(
+    st.lists(SPELT | st.text(st.characters(exclude_categories=()), max_size=8), max_size=8).map(" ".join),
+    MOMENTS,
+    st.sampled_from(("UTC", "Asia/Tokyo", "America/Los_Angeles", "Pacific/Kiritimati")),
+)
+def test_words_of_dates_in_any_order_and_spelling_at_the_ends_of_the_calendar(text: str, now: int, zone: str) -> None:
+    found = find_range(text, now, zone)
+    assert found is None or found.since < found.until
+
+
+def test_a_leap_day_is_the_last_there_was() -> None:
+    for year, expected in ((2024, 2024), (2027, 2024), (1903, 1896), (1904, 1904)):
+        now = moment(datetime(year, 12, 24, tzinfo=UTC))
+        assert days("what did I say on February 29?", now) == (f"{expected}-02-29", f"{expected}-03-01")
+    assert days("February 29", moment(datetime(3, 1, 1, tzinfo=UTC))) is None
 
 
 @given(st.text(max_size=60), st.integers(min_value=-(2**62), max_value=2**62))
