@@ -21,7 +21,7 @@ import pytest
 import eventlog
 from eventlog import EventLog
 from pace_actors import Pace
-from pace_actors.domain.context import CLOSE_TAG, OPEN_TAG, Context, assemble
+from pace_actors.domain.context import CLOSE_TAG, FOUND_NOTE, OPEN_TAG, Context, assemble
 from pace_actors.domain.fold import Batch, batches
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.domain.thread import evolve
@@ -198,6 +198,11 @@ class Watch:
         context = thread.context(QUESTION, now=at)
         check_shown(context, range(self._starts[place][number - 1], number + 1))
         check_block(context, changed(ThreadSettings(), conversation.changes).context_chars)
+        check_found(context)
+        # what is found again is weighed by all there is at the time, deleted entries that still lie there included:
+        # what is the thread's alone has to stay the same
+        context = thread.context(now=at)
+        assert context.receipt.hits == ()
         # durability is a moment's, and so is a context's time where turns bring none
         receipt = msgspec.structs.replace(context.receipt, not_durable=(), now=0)
         return msgspec.structs.replace(context, receipt=receipt)
@@ -230,6 +235,19 @@ def check_block(context: Context, budget: int) -> None:
     assert len(_OUR_TAG.findall(plain)) == (2 if system else 0)
     assert not _OUR_HEADING.search(plain)
     assert not _INVISIBLE.search(system)
+
+
+def check_found(context: Context) -> None:
+    """What was found again: a line each, best first, quoted, below the note that says so, and named by the receipt."""
+    before, note, found = context.local.partition(f"\n{FOUND_NOTE}\n")
+    hits = context.receipt.hits
+    assert bool(note) == bool(hits)
+    lines = found.split("\n") if found else []
+    assert len(lines) == len(hits)
+    for number, line in enumerate(lines, before.count("\n") + 1):
+        assert re.fullmatch(rf'{number}\. pace_history: [^"]*"[^"]+"', line)
+    assert len({hit.position for hit in hits}) == len(hits)
+    assert all(hit.score_milli > 0 for hit in hits)
 
 
 # --- from the log alone -----------------------------------------------------------------------------------------------
