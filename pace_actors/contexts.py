@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -136,9 +135,7 @@ class Contexts:
 
 def _excerpt(hit: Hit, zone: str) -> Excerpt:
     entry = hit.entry
-    day = ""
-    with contextlib.suppress(OverflowError):  # a time that no calendar has
-        day = date_of(entry.created_at, zone) if entry.created_at else ""
+    day = date_of(entry.created_at, zone) if entry.created_at else ""
     name = "" if entry.title == entry.owner else entry.title
     title = ", ".join(part for part in (day, f"{entry.part} said" if entry.part else "", name) if part)
     return Excerpt(entry.position, max(0, round(hit.score * 1000)), entry.source, title, hit.snippet or entry.text)

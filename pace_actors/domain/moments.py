@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from pace_actors.values import Microseconds
@@ -11,8 +11,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def date_of(at: Microseconds, zone: str) -> str:
-    """The day of a moment in a zone, as ISO 8601 writes it."""
-    return (_EPOCH + timedelta(microseconds=at)).astimezone(ZoneInfo(zone)).date().isoformat()
+    """The day of a moment in a zone, as ISO 8601 writes it; beyond the calendar its first or last day.
+
+    >>> date_of(1_642_793_460_000_000, "Asia/Tokyo"), date_of(1 << 62, "UTC")
+    ('2022-01-22', '9999-12-31')
+    """
+    try:
+        return (_EPOCH + timedelta(microseconds=at)).astimezone(ZoneInfo(zone)).date().isoformat()
+    except OverflowError:
+        return (date.max if at > 0 else date.min).isoformat()
 
 
 def moment(at: Microseconds | datetime, zone: str = "UTC") -> Microseconds:
