@@ -109,6 +109,8 @@ class Plan(NamedTuple):
     """Weight of all that was asked, what no entry holds included: a hit's score is measured against it."""
     terms: int
     """How many terms that is."""
+    stands_for: dict[str, tuple[str, ...]]
+    """What was asked by what answers it, where that is something else: pairs for one character."""
     shares: dict[str, float]
     """What part of the question each term is. Rarity counts less where there are few entries to judge it by."""
     notes: tuple[str, ...]
@@ -126,10 +128,10 @@ def plan(text: str, statistics: Sequence[Statistics]) -> Plan:
     """The terms of a question that somebody holds, each with its weight; at most the 64 rarest."""
     entries = sum(map(len, statistics))
     normalised = analysis.normalise(text)
-    words = analysis.query_words(normalised)
     pairs, singles = analysis.query_pairs(normalised)
-    asked = [(word, False) for word in words if fits_in_a_term(word)]
-    asked += [(pair, True) for pair in pairs]
+    alone = singles[:TERMS_MAX]
+    words = [word for word in analysis.query_words(normalised) if word not in alone and fits_in_a_term(word)]
+    asked = [(word, False) for word in words] + [(pair, True) for pair in pairs]
     notes = []
     found: list[tuple[int, str, bool]] = []
     unknown = 0
@@ -139,29 +141,51 @@ def plan(text: str, statistics: Sequence[Statistics]) -> Plan:
             found.append((holding, term, pair))
         elif not pair and not analysis.runs(term):  # most pairs of a question go across words, and are of no text
             unknown += 1
-    for character in singles:
-        known: dict[str, int] = {}
-        for one in statistics:
-            for pair_term, holding in one.pairs_of(character):
-                known[pair_term] = known.get(pair_term, 0) + holding
-        best = sorted(known.items(), key=lambda item: (-item[1], item[0]))[:SINGLES_MAX]
-        found += [(holding, term, True) for term, holding in best]
-    total = sum(inverse_frequency(entries, holding) for holding, _, _ in found)
+    weighed = {term: holding for holding, term, _ in found}
+    counted = [holding for holding, _, _ in found]
+    stands_for: dict[str, tuple[str, ...]] = {}
+    for character in alone:
+        holding, terms = _any_of(character, statistics)
+        if terms:
+            weighed[character] = holding = min(holding, entries)
+            counted.append(holding)
+        for term, pair in terms:
+            stands_for[term] = (*((term,) if term in weighed and term != character else ()), character)
+            found.append((holding, term, pair))
+    total = sum(inverse_frequency(entries, holding) for holding in counted)
     total += UNKNOWN * unknown * inverse_frequency(entries, 0)
-    rarities = {term: inverse_frequency(entries + PRIOR, holding + 1) for holding, term, _ in found}
+    rarities = {term: inverse_frequency(entries + PRIOR, holding + 1) for term, holding in weighed.items()}
     whole = sum(rarities.values()) + UNKNOWN * unknown * inverse_frequency(entries + PRIOR, 1)
-    if len(found) > TERMS_MAX or len(asked) > LOOKED_UP_MAX:
+    if len(found) > TERMS_MAX or len(asked) > LOOKED_UP_MAX or len(singles) > len(alone):
         found = sorted(found)[:TERMS_MAX]
-        notes.append(f"{len(found)} rarest of {len(asked):,} terms used")
-    weighted = [(term, pair, inverse_frequency(entries, holding)) for holding, term, pair in found]
+        notes.append(f"{len(found)} rarest of {len(asked) + len(singles):,} terms used")
+    weighted = [
+        (term, pair, inverse_frequency(entries, holding)) for holding, term, pair in sorted(found, reverse=True)
+    ]
     return Plan(
         words={term: weight for term, pair, weight in weighted if not pair},
         pairs={term: weight for term, pair, weight in weighted if pair},
         total=total,
         terms=len(rarities) + unknown,
+        stands_for=stands_for,
         shares={term: rarity / whole for term, rarity in rarities.items()},
         notes=tuple(notes),
     )
+
+
+def _any_of(character: str, statistics: Sequence[Statistics]) -> tuple[int, list[tuple[str, bool]]]:
+    """What one character that stands alone is found by, any of it: itself and pairs; at most how many entries hold any.
+
+    These are one term: were each a term of its own, the more neighbours a character has, the less would each count.
+    """
+    known: dict[str, int] = {}
+    for one in statistics:
+        for term, holding in one.pairs_of(character):
+            known[term] = known.get(term, 0) + holding
+    best = sorted(known.items(), key=lambda item: (-item[1], item[0]))[:SINGLES_MAX]
+    word = sum(one.holding(character, pair=False) for one in statistics)
+    terms = [(term, True) for term, _ in best]
+    return sum(holding for _, holding in best) or word, terms + ([(character, False)] if word else [])
 
 
 def fits_in_a_term(term: str) -> bool:

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from pace_actors.domain.text import repair
+from pace_actors.domain.text import repair, word_end
 from pace_actors.recall import dates, ranking
 from pace_actors.recall.dates import DateRange
+from pace_actors.recall.entries import pieces
 from pace_actors.recall.port import LIMIT_MAX, Allowed, Answer, Entry, Group, Hit, Query
 from pace_actors.recall.scoring import Plan, Statistics, groups_of, plan
 from pace_actors.recall.snippet import Match, matches, snippet
+from pace_actors.values import Microseconds
 
 CANDIDATES = 100
 """Of each group, to begin with."""
@@ -22,6 +24,8 @@ PER_SOURCE = 8
 """Candidates of a source that is not among the best."""
 MORE = 5
 """So many beyond the limit are looked at before ties and dates put them in order."""
+QUERY_CHARS_MAX = 20_000
+"""Of a longer question only its beginning is looked for."""
 REFUSED_MAX = 16
 """So many below the floor are looked at: what follows has even lower scores."""
 IN_RANGE = 1.5
@@ -73,7 +77,10 @@ class _Found(NamedTuple):
 
 def search(query: Query, shelves: Sequence[Shelf], is_allowed: Allowed, *, position: int, pending: int = 0) -> Answer:
     """Ask all shelves; entries of one id are on one of them only."""
-    query = replace(query, text=repair(query.text)[0], owner=repair(query.owner)[0])
+    longest = query.text[: QUERY_CHARS_MAX + 1]
+    asked = longest[: word_end(longest, QUERY_CHARS_MAX)] if len(longest) > QUERY_CHARS_MAX else longest
+    cut = () if asked == query.text else (f"first {len(asked):,} of {len(query.text):,} characters used",)
+    query = replace(query, text=repair(asked)[0], owner=repair(query.owner)[0])
     limit = max(0, min(query.limit, LIMIT_MAX))
     within = dates.find_range(query.text, query.now, query.zone)
     may_show = functools.partial(fits, query=query, is_allowed=is_allowed)
@@ -82,7 +89,7 @@ def search(query: Query, shelves: Sequence[Shelf], is_allowed: Allowed, *, posit
         notes: tuple[str, ...] = (f"newest of {within.words}",)
     else:
         hits, notes = _ranked(query, shelves, within, may_show, limit)
-    return Answer(hits=tuple(hits[:limit]), position=position, notes=notes, pending=pending)
+    return Answer(hits=tuple(hits[:limit]), position=position, notes=(*cut, *notes), pending=pending)
 
 
 def fits(entry: Entry, *, query: Query, is_allowed: Allowed) -> bool:
@@ -94,10 +101,16 @@ def fits(entry: Entry, *, query: Query, is_allowed: Allowed) -> bool:
         and (query.include_sensitive or not entry.sensitive)
         and entry.id not in query.exclude
         and not (entry.turn and (entry.thread, entry.turn) in query.exclude_turns)
-        and not (query.echo and entry.kind == "turn" and entry.text.strip() == query.echo.strip())
+        and not (query.echo and entry.kind == "turn" and entry.text in _echoed(query.echo))
         and not (entry.expires_at and query.now >= entry.expires_at)
         and is_allowed(entry)
     )
+
+
+@functools.lru_cache(maxsize=8)
+def _echoed(text: str) -> frozenset[str]:
+    """The entries that a message of this text is made into."""
+    return frozenset(pieces(repair(text)[0]))
 
 
 # === by words =========================================================================================================
@@ -213,7 +226,8 @@ def _reaches_floor(times: float, score: float, entries: Sequence[Entry], asked: 
     if score >= floor * asked.total or len(asked.shares) == 1 == round(sum(asked.shares.values()), 6):
         return True
     held = {match.term for entry in entries for match in _everywhere(entry, asked)}
-    return sum(asked.shares[term] for term in held) >= floor
+    answered = {name for term in held for name in asked.stands_for.get(term, (term,))}
+    return sum(asked.shares[name] for name in answered) >= floor
 
 
 def _everywhere(entry: Entry, asked: Plan) -> list[Match]:
@@ -253,33 +267,50 @@ def _shown(hit: Hit, asked: Plan) -> Hit:
 def _listed(query: Query, shelves: Sequence[Shelf], within: DateRange, fits: Allowed, limit: int) -> list[Hit]:
     """The newest of each source in a range, in turns: the newest of each, then the second of each, and so on."""
     by_source: dict[str, list[Hit]] = {}
-    seen: set[str] = set()
-    for entry in sorted(_within(query, shelves, within, max(CANDIDATES, 2 * limit)), key=_latest):
-        if not fits(entry) or entry.whole in seen:
-            continue
-        seen.add(entry.whole)
-        hit = Hit(
-            entry=entry,
-            score=0.0,
-            snippet=snippet(entry.text, []),
-            explanation=f"newest of {entry.source} within {within.words}",
-        )
-        by_source.setdefault(entry.source, []).append(hit)
-    rounds = max(map(len, by_source.values()), default=0)
-    return [hits[at] for at in range(rounds) for hits in by_source.values() if at < len(hits)][:limit]
+    for source in _sources(query, shelves):
+        newest = _newest_of(source, query, shelves, within, fits, limit)
+        if newest:
+            by_source[source] = [_dated(entry, within) for entry in newest]
+    ordered = sorted(by_source.values(), key=lambda hits: _latest(hits[0].entry))
+    rounds = max(map(len, ordered), default=0)
+    return [hits[at] for at in range(rounds) for hits in ordered if at < len(hits)][:limit]
+
+
+def _newest_of(
+    source: str, query: Query, shelves: Sequence[Shelf], within: DateRange, fits: Allowed, limit: int
+) -> list[Entry]:
+    """The newest that may be shown, one a text, however many that may not, or pieces of one text, are newer."""
+    wanted = Wanted(query.owner, query.kinds, frozenset((source,)), within)
+    most = max(CANDIDATES, 2 * limit)
+    while limit:
+        entries: list[Entry] = []
+        reached: list[Microseconds] = []
+        for shelf in shelves:
+            for group in groups_of(query.kinds):
+                newest = [shelf.load(candidate.ref) for candidate in shelf.newest(group, wanted, most)]
+                entries += newest
+                if len(newest) == most:
+                    reached.append(newest[-1].created_at)
+        first_of: dict[str, Entry] = {}
+        for entry in sorted(entries, key=_latest):
+            if entry.whole not in first_of and fits(entry):
+                first_of[entry.whole] = entry
+        # where one list ended, others may go on: what is older is not sure to be next
+        sure = [entry for entry in first_of.values() if not reached or entry.created_at > max(reached)]
+        if len(sure) >= limit or not reached:
+            return sure[:limit]
+        most *= 5
+    return []
+
+
+def _dated(entry: Entry, within: DateRange) -> Hit:
+    return Hit(
+        entry=entry,
+        score=0.0,
+        snippet=snippet(entry.text, []),
+        explanation=f"newest of {entry.source} within {within.words}",
+    )
 
 
 def _latest(entry: Entry) -> tuple[int, int, int, str]:
     return -entry.created_at, -entry.position, entry.part == "assistant", entry.id
-
-
-def _within(query: Query, shelves: Sequence[Shelf], within: DateRange, most: int) -> Iterator[Entry]:
-    for shelf in shelves:
-        for group in groups_of(query.kinds):
-            sources = shelf.sources(group)
-            if query.sources is not None:
-                sources &= query.sources
-            for source in sorted(sources):
-                wanted = Wanted(query.owner, query.kinds, frozenset((source,)), within)
-                for candidate in shelf.newest(group, wanted, most):
-                    yield shelf.load(candidate.ref)
