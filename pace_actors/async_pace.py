@@ -24,6 +24,7 @@ from pace_actors import messages as m
 from pace_actors.core import LATE, Core
 from pace_actors.domain.context import Context
 from pace_actors.errors import OutcomeUnknown, PaceClosed
+from pace_actors.finder import Recalled
 from pace_actors.pace import Pace, Stats
 from pace_actors.runtime.port import Answer
 from pace_actors.settings import ThreadSettings
@@ -141,7 +142,6 @@ class AsyncPace:
     history = awaited(Pace.history)
     forget = awaited(Pace.forget)
     forget_all = awaited(Pace.forget_all)
-    recall = awaited(Pace.recall)
     sources = awaited(Pace.sources)
     switch = awaited(Pace.switch)
 
@@ -162,6 +162,20 @@ class AsyncPace:
     def thread(self, thread: str, *, user: str = DEFAULT_USER) -> AsyncThread:
         """A conversation of a user. Asking creates nothing."""
         return AsyncThread(self, self._pace.thread(thread, user=user))
+
+    async def recall(self, query: str, **more: Any) -> Recalled:
+        """As `Pace.recall`. Cancelling gives up the wait; no thread waits with it."""
+        core, wakeups = self.core, self.wakeups()
+        question = self._pace.question(query, **more)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + question.timeout_s
+        with contextlib.ExitStack() as waiting:
+            answer, wanted = await on_a_thread(question.wait, core)
+            fed = wakeups.future_of(answer)
+            waiting.callback(_let_go, fed)
+            view: m.FactsView = await self.within(core.view_facts_soon(UserKey(question.asked.owner)))
+            await asyncio.wait((fed,), timeout=max(0.0, deadline - clock()))
+        return await on_a_thread(question.answer, core, view, wanted)
 
     async def threads(self) -> list[ThreadKey]:
         """As `Pace.threads`."""

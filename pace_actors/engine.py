@@ -28,7 +28,7 @@ from pace_actors.domain.snapshots import EVERY
 from pace_actors.domain.state import EMPTY, state_digest
 from pace_actors.errors import ActorUnavailable, DeadlineExceeded, MailboxFull, PaceClosed
 from pace_actors.models.port import Embedder, Extractor, Summariser
-from pace_actors.recall.fences import Fences
+from pace_actors.recall.fences import Fences, begin_of
 from pace_actors.recall.port import Profile, SearchIndex
 from pace_actors.recall.vectors import Vectors
 from pace_actors.runtime.port import Address, Answer, Host
@@ -161,7 +161,7 @@ class Engine:
         """The background workers."""
 
     def _searching(self, index: SearchIndex) -> Searching:
-        fences = Fences(self.log, begun(self.log, index, self.options.logger))
+        fences = Fences(self.log, begin_of(self.log, begun(self.log, index, self.options.logger)))
         keeper = IndexActor(self.services, index, fences)
         return Searching(index, fences, keeper, self.host.spawn(keeper, IndexActor.name))
 

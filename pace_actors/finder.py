@@ -75,18 +75,28 @@ class Finder:
             answer = self._search(query, known, profile)
         except (RecallError, EventLogError) as error:
             return Recalled(head=head, trouble=f"the index cannot be asked: {error}")
-        return Recalled(hits=answer.hits, position=max(reached, answer.position), head=head, notes=answer.notes)
+        return Recalled(
+            hits=tuple(map(_shown, answer.hits)), position=max(reached, answer.position), head=head, notes=answer.notes
+        )
 
     def _search(self, query: Query, known: FactsState, profile: Profile) -> Answer:
         facts = {row.fact: row for row in known.active}
+        private: set[int] = set()
+        """Turns that a sensitive fact came from, whatever the index has heard of it."""
+        if not query.include_sensitive:
+            private = {source for row in known.rows if row.sensitive for source in row.sources}
 
         def is_allowed(entry: Entry) -> bool:
             if not is_shown(known.switches, entry.source, entry.position) or not self._fences.allow(entry):
                 return False
             if entry.kind not in ("fact", "preference"):
-                return True
+                return entry.position not in private and entry.around_at not in private
             row = facts.get(int(entry.id.rpartition("/")[2]))
-            return row is not None and (query.include_sensitive or not row.sensitive)
+            return (
+                row is not None
+                and (query.include_sensitive or not row.sensitive)
+                and not (row.expires_at and query.now >= row.expires_at)
+            )
 
         while True:
             before = self._fences.restarts
@@ -98,3 +108,10 @@ class Finder:
                 return answer
             if not self._fences.follow():  # it began anew meanwhile, and so do we
                 return msgspec.structs.replace(answer, hits=(), notes=(*answer.notes, BEHIND))
+
+
+def _shown(hit: Hit) -> Hit:
+    """Without the words of another message that it was found by."""
+    return (
+        msgspec.structs.replace(hit, entry=msgspec.structs.replace(hit.entry, around="")) if hit.entry.around else hit
+    )

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from datetime import datetime
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
@@ -19,10 +19,36 @@ from pace_actors.errors import InvalidInput, RecallOff
 from pace_actors.finder import Recalled
 from pace_actors.recall.port import KINDS, LIMIT_MAX, Profile, Query
 from pace_actors.runtime.logs import bound_here
+from pace_actors.runtime.port import Answer
 from pace_actors.settings import check_zone
 from pace_actors.values import DEFAULT_USER, UserKey, one_of, seconds
 
 QUERY_CHARS_MAX = 1024 * 1024
+
+
+class Question(NamedTuple):
+    """What is asked, in two steps: wait until the index has come so far, then look."""
+
+    asked: Query
+    profile: Profile
+    wait_for: int | None
+    timeout_s: float
+
+    def wait(self, core: Core) -> tuple[Answer, int]:
+        """Ends when the index has come to the head of the log, or to `wait_for`, which is said too."""
+        assert core.engine.search is not None
+        position = core.log.head() if self.wait_for is None else self.wait_for
+        wish = m.WaitIdle(position=position, since=0, patience_s=self.timeout_s)
+        return core.engine.search.actor.ask(wish), position
+
+    def answer(self, core: Core, view: m.FactsView, wanted: int) -> Recalled:
+        """What is found now; whether that is all up to the position that was wanted is said in a note."""
+        assert core.contexts.finder is not None
+        found = core.contexts.finder.find(self.asked, view.state, self.profile)
+        if found.trouble or found.position >= wanted:
+            return found
+        notes = (*found.notes, f"looked at up to position {found.position} only; a longer timeout waits for more")
+        return msgspec.structs.replace(found, notes=notes)
 
 
 class RecallVerbs(ABC):
@@ -64,32 +90,60 @@ class RecallVerbs(ABC):
 
         Raises `InvalidInput`, `RecallOff`, `PaceClosed`.
         """
+        question = self.question(
+            query,
+            user=user,
+            limit=limit,
+            kinds=kinds,
+            sources=sources,
+            include_sensitive=include_sensitive,
+            now=now,
+            zone=zone,
+            profile=profile,
+            wait_for=wait_for,
+            timeout=timeout,
+        )
         core = self.core
-        deadline = time.monotonic() + min(seconds("timeout", timeout), core.options.deadline_s)
+        deadline = time.monotonic() + question.timeout_s
+        fed, wanted = question.wait(core)
+        view: m.FactsView = core.within(core.view_facts(UserKey(question.asked.owner)))
+        with contextlib.suppress(*LATE):
+            fed.wait(max(0.0, deadline - time.monotonic()))
+        return question.answer(core, view, wanted)
+
+    def question(  # noqa: PLR0913 - as `recall`
+        self,
+        query: str,
+        *,
+        user: str = DEFAULT_USER,
+        limit: int = 10,
+        kinds: Iterable[str] | None = None,
+        sources: Iterable[str] | None = None,
+        include_sensitive: bool = False,
+        now: datetime | None = None,
+        zone: str | None = None,
+        profile: Profile | None = None,
+        wait_for: int | None = None,
+        timeout: float = 1.0,
+    ) -> Question:
+        """What `recall` is asked, checked. Not for applications."""
+        core = self.core
+        timeout_s = min(seconds("timeout", timeout), core.options.deadline_s)
         if core.contexts.finder is None or core.engine.search is None:
             raise RecallOff("opened with recall=False; open the directory again without it")
-        chosen = core.options.recall_profile if profile is None else _profile(profile, core)
+        zone = _zone(zone, core)
         asked = Query(
             text=_text(query),
             owner=UserKey.of(user).user,
-            now=moment(core.moment_of("now", now), _zone(zone, core)),
-            zone=_zone(zone, core),
+            now=moment(core.moment_of("now", now), zone),
+            zone=zone,
             limit=_limit(limit),
             kinds=_names("kinds", kinds, KINDS),
             sources=_names("sources", sources, SOURCES),
             include_sensitive=include_sensitive,
         )
-        head = core.log.head() if wait_for is None else _position(wait_for)
-        left_s = deadline - time.monotonic()
-        answer = core.engine.search.actor.ask(m.WaitIdle(position=head, since=0, patience_s=left_s))
-        view: m.FactsView = core.within(core.view_facts(UserKey.of(user)))
-        with contextlib.suppress(*LATE):
-            answer.wait(max(0.0, deadline - time.monotonic()))
-        found = core.contexts.finder.find(asked, view.state, chosen)
-        if not found.trouble and found.position < head:
-            notes = (*found.notes, f"looked at up to position {found.position} only; a longer timeout waits for more")
-            return msgspec.structs.replace(found, notes=notes)
-        return found
+        chosen = core.options.recall_profile if profile is None else _profile(profile, core)
+        return Question(asked, chosen, None if wait_for is None else _position(wait_for), timeout_s)
 
     def sources(self, *, user: str = DEFAULT_USER) -> dict[str, bool]:
         """Every type of source, and whether it is on for a user."""
@@ -146,8 +200,8 @@ def _position(position: object) -> int:
 def _names(what: str, given: Iterable[str] | None, allowed: tuple[str, ...]) -> frozenset[str] | None:
     if given is None:
         return None
-    if isinstance(given, str):
-        raise InvalidInput(f"{what} are several names, not one text", what=what)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidInput(f"{what} are several names, not {given!r}", what=what)
     return frozenset(one_of(what, name, allowed) for name in given)
 
 

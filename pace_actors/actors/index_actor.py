@@ -13,7 +13,7 @@ from eventlog import EventLog, EventLogError, StoredEvent
 from pace_actors import messages as m
 from pace_actors.actors.services import Services
 from pace_actors.recall.feed import TYPES, change_of
-from pace_actors.recall.fences import Fences
+from pace_actors.recall.fences import INDEX, Fences, begin_of
 from pace_actors.recall.port import IndexStartedOver, IndexUnusable, RecallError, SearchIndex
 from pace_actors.runtime.follower import FollowerActor
 from pace_actors.runtime.port import Address, Reply
@@ -29,6 +29,7 @@ WORTH_A_COMMIT: Final = 200
 BEHIND_MAX: Final = 10_000
 """A checkpoint that is so far behind is written although nothing of interest has come."""
 FEED_S: Final = 600.0
+AGAIN_S: Final = 1.0
 AGAIN_S_MAX: Final = 60.0
 
 
@@ -57,7 +58,7 @@ def begun(log: EventLog, index: SearchIndex, logger: FilteringBoundLogger | None
 class IndexActor(FollowerActor):
     """Follows turns, withdrawals, facts and notes in the order of the log."""
 
-    name: ClassVar[str] = "index"
+    name: ClassVar[str] = INDEX
     types: ClassVar[frozenset[str]] = TYPES
     work_kind = "compute"
     parks_alone: ClassVar[bool] = True
@@ -80,7 +81,7 @@ class IndexActor(FollowerActor):
     def start(self, me: Address) -> None:
         """Go back to where the index is: it may have been deleted, or be older than the log's checkpoint."""
         reached = begun(self._log, self._index, self._follower_logger)
-        self._fences.begin_at(reached)
+        self._fences.begin_at(begin_of(self._log, reached))
         self._fed = reached
         noted = self._log.checkpoint(self.name)
         if reached != noted:
@@ -96,33 +97,37 @@ class IndexActor(FollowerActor):
         """Reading and analysing may take long: a worker does it."""
         log, index, fences, events = self._log, self._index, self._fences, work.events
 
-        def feed() -> RecallError | None:
+        def feed() -> Exception | None:
             try:
                 while not fences.follow():  # before anything is found that was withdrawn long ago
                     pass
                 for event in events:
-                    change = change_of(log, event)
+                    change = change_of(log, event, fences.is_gone)
                     index.delete(change.deleted)
                     index.add(change.added)
             except RecallError as error:
                 return error
             except EventLogError as error:
                 return IndexUnusable(f"the log cannot be read: {error}", why=error.code)
+            except Exception as error:  # noqa: BLE001 - it counts against the events, which are parked in the end
+                return error
             return None
 
         self.run(work, feed, lambda: FEED_S)
 
-    def ended(self, work: Work, result: RecallError | None) -> None:
+    def ended(self, work: Work, result: Exception | None) -> None:
         """It is found from now on; the commit follows."""
         if result is None:
             self.finish(*work.positions)
             self._commit_soon()
-        else:
+        elif isinstance(result, RecallError):
             self._failed(result)
+        else:
+            raise result
 
     def ran_out(self, work: Work) -> None:
-        """The machine stood still: what is in the index already stays."""
-        self.finish(*work.positions)
+        """The machine stood still. Done it is not: something may have to be taken out. Twice changes nothing."""
+        self.rest(work, AGAIN_S)
 
     def take_message(self, message: m.Message, reply: Reply | None) -> None:
         """Commits and what comes of them."""

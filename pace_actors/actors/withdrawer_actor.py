@@ -9,6 +9,7 @@ from pace_actors import messages as m
 from pace_actors.actors.services import Services
 from pace_actors.domain.fold import turn_at
 from pace_actors.events import REGISTRY
+from pace_actors.recall.fences import WITHDRAWER
 from pace_actors.runtime.follower import FollowerActor
 from pace_actors.runtime.work import Ask, Work
 from pace_actors.values import ThreadKey
@@ -19,7 +20,7 @@ PARALLEL = 8
 class WithdrawerActor(FollowerActor):
     """Users in parallel, each in the order in which he forgot."""
 
-    name: ClassVar[str] = "withdrawer"
+    name: ClassVar[str] = WITHDRAWER
     types: ClassVar[frozenset[str]] = frozenset({"FactForgotten"})
     parallel: ClassVar[int] = PARALLEL
 

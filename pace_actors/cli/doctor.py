@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,14 @@ FOLLOWERS = ("summariser", "extractor", "model_extractor", "embedder", "withdraw
 """The index says itself how far it is."""
 PROGRESS_EVENTS = 2048
 CANARY_TERMS = 12
+CANARY_WORDS = 3
+"""A text of fewer words of four letters is no canary."""
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_NO_WORDS = frozenset({
+    "today", "yesterday", "tomorrow", "week", "month", "year", "last", "this", "next", "monday", "tuesday", "wednesday",
+    "thursday", "friday", "saturday", "sunday",
+})  # fmt: skip
+"""A question of nothing but these asks for a time."""
 LOOKED_BACK = 1_000
 """The canary is a turn among so many of the last events."""
 
@@ -135,6 +144,7 @@ def _of_vectors(log: EventLog) -> Iterator[Finding]:
 
 def _canary(log: EventLog, index: object, folder: Path) -> Iterator[Finding]:
     """Whether a turn that the index says it has is found by its own words."""
+    from pace_actors.domain.sources import is_shown  # noqa: PLC0415
     from pace_actors.finder import Finder  # noqa: PLC0415
     from pace_actors.recall.feed import change_of  # noqa: PLC0415
     from pace_actors.recall.fences import Fences  # noqa: PLC0415
@@ -151,27 +161,29 @@ def _canary(log: EventLog, index: object, folder: Path) -> Iterator[Finding]:
     for event in reversed(events):
         if event.position > index.position or turn_at(log, event.position) is None:
             continue
-        entries = [entry for entry in change_of(log, event).added if fences.allow(entry)]
-        if not entries:
-            continue
-        entry = max(entries, key=lambda one: len(one.text))
-        words = " ".join(sorted(set(entry.text.split()), key=lambda word: (-len(word), word))[:CANARY_TERMS])
-        query = Query(
-            text=words,
-            owner=entry.owner,
-            now=time.time_ns() // 1000,
-            limit=100,
-            include_sensitive=True,
-            floor=0,
-            diverse=False,
-        )
-        found = finder.find(query, replay_facts(log, UserKey(entry.owner)))
-        if any(hit.entry.whole == entry.whole for hit in found.hits) or not words:
-            yield Finding("recall", True, f"finds turn {entry.turn} of thread {entry.thread!r} by its words")
-        else:
-            advice = f"Delete {folder} and open the directory: the index is made again from the log"
-            yield Finding("recall", False, f"does not find turn {entry.turn} of thread {entry.thread!r}", advice)
-        return
+        for entry in change_of(log, event, fences.is_gone).added:
+            words = [word for word in dict.fromkeys(_WORD.findall(entry.text)) if word.lower() not in _NO_WORDS]
+            known = replay_facts(log, UserKey(entry.owner))
+            hidden = not fences.allow(entry) or not is_shown(known.switches, entry.source, entry.position)
+            if hidden or len(words) < CANARY_WORDS:
+                continue
+            query = Query(
+                text=" ".join(sorted(words, key=lambda word: (-len(word), word))[:CANARY_TERMS]),
+                owner=entry.owner,
+                now=time.time_ns() // 1000,
+                limit=100,
+                kinds=frozenset({"turn"}),
+                include_sensitive=True,
+                floor=0,
+                diverse=False,
+            )
+            is_there = entry.id in index.get([entry.id], owner=entry.owner)
+            if is_there and any(hit.entry.whole == entry.whole for hit in finder.find(query, known).hits):
+                yield Finding("recall", True, f"finds turn {entry.turn} of thread {entry.thread!r} by its words")
+            else:
+                advice = f"Delete {folder} and open the directory: the index is made again from the log"
+                yield Finding("recall", False, f"does not find turn {entry.turn} of thread {entry.thread!r}", advice)
+            return
 
 
 def _show(findings: list[Finding]) -> None:

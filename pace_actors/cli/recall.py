@@ -25,7 +25,7 @@ from pace_actors.finder import Finder, Recalled
 from pace_actors.models.choose import embedder_from
 from pace_actors.models.port import Embedder, ModelFailure
 from pace_actors.opening import RECALL_FOLDER, profile_of
-from pace_actors.recall.fences import Fences
+from pace_actors.recall.fences import Fences, begin_of
 from pace_actors.recall.port import KINDS, LIMIT_MAX, Profile, Query, RecallError
 from pace_actors.recall.reranking import Reranker
 from pace_actors.recall.tantivy_index import TantivyIndex
@@ -174,7 +174,7 @@ def _beside(directory: str, log: EventLog, asked: Query, embedder: Embedder | No
     """Beside a running program: its index as it is on the disk, its vectors, and the log."""
     index = TantivyIndex(Path(directory) / RECALL_FOLDER, readonly=True)
     try:
-        fences = Fences(log, index.position)
+        fences = Fences(log, begin_of(log, index.position))
         while not fences.follow():
             pass
         reranker = None if embedder is None else Reranker(Vectors(log), embedder, cap_s=LOAD_S)

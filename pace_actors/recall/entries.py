@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import regex
@@ -39,13 +40,21 @@ _MONTHS = (
 )  # fmt: skip
 
 
+class Before(NamedTuple):
+    """The turn before another one."""
+
+    turn: int
+    position: int
+    heard: TurnHeard
+
+
 def entries_of_turn(
     key: ThreadKey,
     turn: int,
     heard: TurnHeard,
     *,
     position: int,
-    before: TurnHeard | None = None,
+    before: Before | None = None,
     zone: str = "UTC",
     names: tuple[str, str] = ("", ""),
     source: str = "pace_history",
@@ -55,9 +64,11 @@ def entries_of_turn(
 
     `before` is the turn before it in its session. `names` are those of user and assistant, where they are known.
     """
-    said: list[tuple[Part, str, str, str]] = [
-        ("user", heard.user, before.assistant if before else "", names[0]),
-        ("assistant", heard.assistant, heard.user, names[1]),
+    reply = before.heard.assistant if before else ""
+    around = (before.turn, before.position) if before and reply else (0, 0)
+    said: list[tuple[Part, str, str, str, tuple[int, int]]] = [
+        ("user", heard.user, reply, names[0], around),
+        ("assistant", heard.assistant, heard.user, names[1], (0, 0)),
     ]
     messages = [
         Entry(
@@ -70,12 +81,14 @@ def entries_of_turn(
             part=part,
             title=name,
             text=text,
-            around=around,
+            around=beside,
+            around_turn=other[0],
+            around_at=other[1],
             created_at=heard.at,
             sensitive=sensitive,
             position=position,
         )
-        for part, text, around, name in said
+        for part, text, beside, name, other in said
     ]
     return [piece for message in messages for piece in cut(message, zone)]
 

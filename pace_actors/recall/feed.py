@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from eventlog import EventLog, StoredEvent
@@ -10,13 +11,13 @@ from pace_actors.domain.fold import TurnAt, candidate_at, switches_before, turn_
 from pace_actors.domain.patterns import extract, is_sensitive
 from pace_actors.domain.sources import HISTORY, NOTES, is_off, source_of_fact
 from pace_actors.events import REGISTRY, NoteTaken, TurnHeard
-from pace_actors.recall.entries import cut, entries_of_turn
+from pace_actors.recall.entries import Before, cut, entries_of_turn
 from pace_actors.recall.port import Entry
-from pace_actors.values import DEFAULT_USER, PREFERENCE, Candidate, ThreadKey, UserKey
+from pace_actors.values import DEFAULT_USER, PREFERENCE, Candidate, UserKey
 
 TYPES = frozenset({
     "TurnHeard", "TurnWithdrawn", "ThreadErased", "FactAdded", "FactRestored", "FactReplaced", "FactEvicted",
-    "FactLapsed", "FactForgotten", "NoteTaken",
+    "FactLapsed", "FactForgotten", "FactConfirmed", "NoteTaken",
 })  # fmt: skip
 _BACK = 32
 """So many events before a turn are looked through for the turn before it."""
@@ -29,51 +30,81 @@ class Change(NamedTuple):
     deleted: list[str]
 
 
-def change_of(log: EventLog, event: StoredEvent) -> Change:
+IsGone = Callable[[str, int], bool]
+"""Whether a turn, by the stream of its thread and its number, is withdrawn by something that lies behind in the log."""
+
+
+def nothing_is_gone(_stream: str, _turn: int) -> bool:
+    """For who follows the log to its head: what goes later is told later."""
+    return False
+
+
+def change_of(log: EventLog, event: StoredEvent, is_gone: IsGone = nothing_is_gone) -> Change:
     """What this event changes. What comes of a source that its owner has switched off is not recorded."""
-    change = _change_of(log, event)
-    added = [entry for entry in change.added if not _is_off(log, entry)]
+    change = _change_of(log, event, is_gone)
+    added = [entry for entry in change.added if not _is_off(log, entry.owner, entry.source, entry.position)]
     return change if len(added) == len(change.added) else change._replace(added=added)
 
 
-def _is_off(log: EventLog, entry: Entry) -> bool:
-    return is_off(switches_before(log, UserKey(entry.owner).stream, entry.position), entry.source)
+def _is_off(log: EventLog, owner: str, source: str, position: int) -> bool:
+    return is_off(switches_before(log, UserKey(owner).stream, position), source)
 
 
-def _change_of(log: EventLog, event: StoredEvent) -> Change:
+def _change_of(log: EventLog, event: StoredEvent, is_gone: IsGone) -> Change:
     match event.type:
         case "TurnHeard":
             turn = turn_at(log, event.position)
-            return Change([] if turn is None else turn_entries(log, turn), [])
+            return Change([] if turn is None else turn_entries(log, turn, is_gone), [])
         case "TurnWithdrawn" | "ThreadErased":
-            return Change([], [entry.id for turn in _gone(log, event) for entry in turn_entries(log, turn)])
+            return _turns_go(log, event, is_gone)
         case "NoteTaken":
             return Change(note_entries(event), [])
         case "FactAdded" | "FactRestored":
-            return _fact_comes(log, event)
+            return _fact_comes(log, event, is_gone)
+        case "FactConfirmed":
+            fact = candidate_at(log, event.stream, REGISTRY.decode(event).fact)
+            return Change(_made_private(log, event, is_gone) if fact is not None and fact.sensitive else [], [])
         case _:
             return Change([], [fact_entry_id(event.stream, REGISTRY.decode(event).fact)])
 
 
-def turn_entries(log: EventLog, turn: TurnAt, *, sensitive: bool = False) -> list[Entry]:
-    """The entries of a turn. What patterns or key words take for sensitive is so before any model has looked."""
-    heard = turn.heard
-    found = extract(heard.user)
-    private = (
-        sensitive
-        or is_sensitive("", "", heard.user, ())
-        or any(is_sensitive(each.subject, each.predicate, each.value, each.topics) for each in found)
-    )
+def _turns_go(log: EventLog, event: StoredEvent, is_gone: IsGone) -> Change:
+    """The turns themselves, and what the turn behind each had of it."""
+    gone = list(_gone(log, event))
+    deleted = [entry.id for turn in gone for entry in turn_entries(log, turn, is_gone)]
+    following = {turn.position: turn for turn in (_after(log, each) for each in gone) if turn is not None}
+    stay = [turn for turn in following.values() if not (_is_gone(log, turn) or is_gone(turn.key.stream, turn.turn))]
+    return Change([entry for turn in stay for entry in turn_entries(log, turn, is_gone)], deleted)
+
+
+def turn_entries(
+    log: EventLog, turn: TurnAt, is_gone: IsGone = nothing_is_gone, *, sensitive: bool = False, alone: bool = False
+) -> list[Entry]:
+    """The entries of a turn. What patterns or key words take for sensitive is so before any model has looked.
+
+    It is found by the reply before it as well, unless that is gone, sensitive, or was said while its source was off; or
+    `alone`.
+    """
     name = "" if turn.key.user == DEFAULT_USER else turn.key.user
     return entries_of_turn(
         turn.key,
         turn.turn,
-        heard,
+        turn.heard,
         position=turn.position,
-        before=_before(log, turn),
+        before=None if alone else _before(log, turn, is_gone),
         names=(name, ""),
         source=HISTORY,
-        sensitive=private,
+        sensitive=sensitive or _is_private(turn.heard.user, turn.heard.assistant),
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _is_private(user: str, assistant: str) -> bool:
+    """By patterns and key words alone. Asked of a turn, and again when the next one is looked at."""
+    return (
+        is_sensitive("", "", user, ())
+        or is_sensitive("", "", assistant, ())
+        or any(is_sensitive(each.subject, each.predicate, each.value, each.topics) for each in extract(user))
     )
 
 
@@ -98,7 +129,7 @@ def note_entries(event: StoredEvent) -> list[Entry]:
 
 
 def fact_entry(stream: str, fact: int, candidate: Candidate, position: int) -> Entry:
-    """The entry of a fact."""
+    """The entry of a fact. When it expires is known of the user, and may change while it holds."""
     said = candidate.said
     owner = UserKey.of_stream(stream) or UserKey(DEFAULT_USER)
     preferred = candidate.preference or PREFERENCE in said.topics
@@ -112,7 +143,6 @@ def fact_entry(stream: str, fact: int, candidate: Candidate, position: int) -> E
         created_at=candidate.learned_at,
         topics=said.topics,
         sensitive=candidate.sensitive,
-        expires_at=candidate.expires_at,
         position=position,
     )
 
@@ -122,17 +152,27 @@ def fact_entry_id(stream: str, fact: int) -> str:
     return f"{stream}/{fact}"
 
 
-def _fact_comes(log: EventLog, event: StoredEvent) -> Change:
+def _fact_comes(log: EventLog, event: StoredEvent, is_gone: IsGone) -> Change:
     fact = event.version if event.type == "FactAdded" else REGISTRY.decode(event).fact
     candidate = candidate_at(log, event.stream, fact)
     if candidate is None or candidate.secret:
         return Change([], [])
     added = [fact_entry(event.stream, fact, candidate, event.position)]
-    if candidate.sensitive and event.type == "FactAdded":  # the turn that it came from is so too
-        turn = turn_at(log, event.causation)
-        if turn is not None and not _is_gone(log, turn):
-            added += turn_entries(log, turn, sensitive=True)
+    if candidate.sensitive and event.type == "FactAdded":
+        added += _made_private(log, event, is_gone)
     return Change(added, [])
+
+
+def _made_private(log: EventLog, event: StoredEvent, is_gone: IsGone) -> list[Entry]:
+    """The turn that a sensitive fact came from is so too, and nobody is found by its reply."""
+    turn = turn_at(log, event.causation)
+    if turn is None or _is_gone(log, turn) or is_gone(turn.key.stream, turn.turn):
+        return []
+    following = _after(log, turn)
+    added = turn_entries(log, turn, is_gone, sensitive=True)
+    if following is not None and not (_is_gone(log, following) or is_gone(following.key.stream, following.turn)):
+        added += turn_entries(log, following, is_gone, alone=True)
+    return added
 
 
 def _is_gone(log: EventLog, turn: TurnAt) -> bool:
@@ -160,16 +200,42 @@ def _gone(log: EventLog, event: StoredEvent) -> Iterator[TurnAt]:
             return
 
 
-def _before(log: EventLog, turn: TurnAt) -> TurnHeard | None:
-    """The turn before it in its session."""
+def _before(log: EventLog, turn: TurnAt, is_gone: IsGone) -> Before | None:
+    """The turn before it in its session, if its words may be of use."""
     stored = log.event_at(turn.position)
-    first = max(0, stored.version - 1 - _BACK) if stored is not None else 0
-    earlier: TurnHeard | None = None
-    for event in log.read(ThreadKey(turn.key.user, turn.key.thread).stream, first, limit=_BACK):
-        if stored is None or event.version >= stored.version:
+    if stored is None:
+        return None
+    heard: StoredEvent | None = None
+    number = 0
+    for event in log.read(turn.key.stream, max(0, stored.version - 1 - _BACK), limit=_BACK + stored.count):
+        if event.position >= stored.position + stored.count:
             break
+        match event.type:
+            case "TurnHeard" if event.position < stored.position:
+                heard, number = event, 0
+            case "TurnRecorded" if event.position < stored.position:
+                number = REGISTRY.decode(event).turn
+            case "SessionEnded" | "ThreadErased":  # that of a turn's own batch ended the session before it
+                own = heard is not None and event.position - event.place == heard.position
+                heard = heard if own else None
+            case "TurnWithdrawn" if number in REGISTRY.decode(event).turns:
+                heard = None
+            case _:
+                continue
+    if heard is None or not number or heard.erased or is_gone(turn.key.stream, number):
+        return None
+    words: TurnHeard = REGISTRY.decode(heard)
+    if _is_private(words.user, words.assistant) or _is_off(log, turn.key.user, HISTORY, heard.position):
+        return None
+    return Before(number, heard.position, words)
+
+
+def _after(log: EventLog, turn: TurnAt) -> TurnAt | None:
+    """The turn behind it in its session."""
+    stored = log.event_at(turn.position)
+    for event in log.read(turn.key.stream, stored.version, limit=_BACK) if stored is not None else ():
         if event.type == "TurnHeard":
-            earlier = REGISTRY.decode(event)
-        elif event.type in {"SessionEnded", "ThreadErased"}:
-            earlier = None
-    return earlier
+            return turn_at(log, event.position)
+        if event.type == "ThreadErased":
+            return None
+    return None

@@ -9,14 +9,30 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from eventlog import EventLog
+from eventlog import EventLog, EventLogError
+from eventlog.follow import Follower
 from pace_actors.events import REGISTRY
 from pace_actors.recall.port import Entry
 from pace_actors.values import ThreadKey
 
 TYPES: Final = frozenset({"FactForgotten", "TurnWithdrawn", "ThreadErased"})
+WITHDRAWER: Final = "withdrawer"
+INDEX: Final = "index"
+"""Names of the followers whose checkpoints and parked events count."""
 LOOK_MAX: Final = 20_000
 """Events of the log that one question reads on; if there are more of them, it is refused, and the next reads on."""
+
+
+def begin_of(log: EventLog, position: int) -> int:
+    """Where fences begin for an index that has come to a position: where something may be that it has not taken out.
+
+    A turn goes with a fact that was forgotten at once, and is withdrawn in its thread later; either may be parked.
+    """
+    try:
+        parked = [at - 1 for name in (WITHDRAWER, INDEX) for at in Follower(log, name).parked]
+    except EventLogError:  # its place cannot be known: everything counts
+        return 0
+    return max(0, min([position, log.checkpoint(WITHDRAWER), *parked]))
 
 
 class Fences:
@@ -67,6 +83,12 @@ class Fences:
         stream = ThreadKey(entry.owner, entry.thread).stream
         return (
             entry.position not in self._sources
+            and entry.around_at not in self._sources
             and (stream, entry.turn) not in self._turns
+            and (stream, entry.around_turn) not in self._turns
             and entry.position > self._erased.get(stream, 0)
         )
+
+    def is_gone(self, stream: str, turn: int) -> bool:
+        """Whether a turn was withdrawn, by what was read so far."""
+        return (stream, turn) in self._turns

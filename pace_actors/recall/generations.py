@@ -29,18 +29,23 @@ class Generation(NamedTuple):
     directory: Path
     groups: dict[Group, Index]
     checkpoint: Index
+    position: int
+    """The position that its checkpoint names; 0 where none was written. Read before anything else is opened: what
+    somebody commits meanwhile may be in the groups, but never is the checkpoint ahead of them."""
+    mark: str
+    """Of the event there."""
 
-    def reached(self) -> tuple[int, str]:
-        """The position that its checkpoint names, and the mark of the event there; 0 where none was written."""
-        from tantivy import Query  # noqa: PLC0415 - heavy, and not all programs search
 
-        searcher = self.checkpoint.searcher()
-        query = Query.term_query(self.checkpoint.schema, "id", _CHECKPOINT, index_option="basic")
-        found = searcher.search(query, 1, count=False).hits
-        if not found:
-            return 0, ""
-        stored: Any = searcher.doc(found[0][1])
-        return int(stored.get_first("position")), str(stored.get_first("mark") or "")
+def _reached(checkpoint: Index) -> tuple[int, str]:
+    from tantivy import Query  # noqa: PLC0415 - heavy, and not all programs search
+
+    searcher = checkpoint.searcher()
+    query = Query.term_query(checkpoint.schema, "id", _CHECKPOINT, index_option="basic")
+    found = searcher.search(query, 1, count=False).hits
+    if not found:
+        return 0, ""
+    stored: Any = searcher.doc(found[0][1])
+    return int(stored.get_first("position")), str(stored.get_first("mark") or "")
 
 
 class Damaged(Exception):
@@ -77,7 +82,6 @@ def newest(root: Path) -> Generation | None:
             generation = _open(directory)
             for index in generation.groups.values():
                 index.searcher()
-            generation.reached()
             return generation
     except IndexUnusable as error:
         raise Damaged(str(error.fields["why"])) from error
@@ -125,13 +129,15 @@ def _listed(root: Path) -> list[tuple[int, int, Path]]:
 def _open(directory: Path) -> Generation:
     import tantivy  # noqa: PLC0415
 
-    groups = {group: open_index(directory / group) for group in GROUPS}
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", tokenizer_name="raw", index_option="basic")
     builder.add_integer_field("position", stored=True)
     builder.add_text_field("mark", stored=True, tokenizer_name="raw", index_option="basic")
-    (directory / _CHECKPOINT).mkdir(exist_ok=True)
-    return Generation(directory, groups, tantivy.Index(builder.build(), path=str(directory / _CHECKPOINT)))
+    (directory / _CHECKPOINT).mkdir(parents=True, exist_ok=True)
+    checkpoint = tantivy.Index(builder.build(), path=str(directory / _CHECKPOINT))
+    position, mark = _reached(checkpoint)
+    groups = {group: open_index(directory / group) for group in GROUPS}
+    return Generation(directory, groups, checkpoint, position, mark)
 
 
 def checkpoint_document(position: int, mark: str) -> Any:

@@ -47,6 +47,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     text: str
     around: str = ""
     """Found by with less weight, never shown: the message before, say."""
+    around_turn: int = 0
+    """The turn of its thread that `around` is from, when that is another one: with it this goes too."""
+    around_at: int = 0
+    """Place of that turn in the log."""
     created_at: Microseconds = 0
     updated_at: Microseconds = 0
     """0: never, `created_at` holds."""

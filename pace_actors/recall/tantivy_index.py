@@ -360,7 +360,7 @@ class TantivyIndex:
         generation = generation or generations.fresh(self._root)
         with engine("open"):
             shards = {group: Shard(group, index) for group, index in generation.groups.items()}
-            position, mark = generation.reached()
+            position, mark = generation.position, generation.mark
         with self._lock:
             self._generation, self._shards = generation, shards
             self._position, self._mark = position, mark

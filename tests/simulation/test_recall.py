@@ -18,6 +18,7 @@ from pace_actors.recall.memory_index import MemoryIndex
 from pace_actors.recall.port import Allowed, Answer, Entry, IndexUnusable, Query, everything
 from pace_actors.runtime.promise import Promise
 from pace_actors.simulation.world import USER, World
+from pace_actors.values import SECOND
 
 
 class Stuck(MemoryIndex):
@@ -225,3 +226,151 @@ def test_a_switch_survives_a_crash_and_is_written_once() -> None:
     world.ended(cast("Promise", world.engine.ask_facts(world.user(), back)))
     assert texts(recalled(world, "harbour")) == ["The harbour tour starts at nine."]
     assert [event.type for event in world.log.read_all()].count("SourceSwitched") == 2
+
+
+# --- words of a turn that stand beside another one --------------------------------------------------------------------
+
+
+def words_of(index: MemoryIndex) -> str:
+    """Everything that an index holds."""
+    return " ".join(f"{entry.text} {entry.around}" for entry in index._postings.entries.values())
+
+
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_the_reply_of_a_withdrawn_turn_stands_beside_no_other(*, rebuilt: bool) -> None:
+    index = Stuck()
+    world = World(index=index)
+    world.record("I love marzipan.", "Noted: quetzal.")
+    world.record("What is the weather?", "Sunny.")
+    world.record("And tomorrow?", "Rain.")
+    world.advance(2)
+    assert "What is the weather?" in texts(recalled(world, "quetzal"))
+    index.stuck = True
+    (fact,) = world.facts().active
+    wish = m.ForgetFacts(at=world.host.now(), facts=(fact.fact,))
+    asked = cast("Promise", world.engine.ask_facts(world.user(), wish))
+    while not asked.is_kept:
+        assert world.step()
+    assert texts(recalled(world, "quetzal")) == [], "at once, whatever the index has"
+    world.advance(2)
+    assert texts(recalled(world, "quetzal")) == []
+    index.stuck = False
+    world.index = Stuck() if rebuilt else index
+    if not rebuilt:
+        index._position = 1
+    world.crash()
+    while world.step():
+        assert texts(recalled(world, "quetzal")) == []
+    world.advance(5)
+    assert texts(recalled(world, "quetzal")) == []
+    assert texts(recalled(world, "weather")) == ["What is the weather?"]
+    assert "quetzal" not in words_of(cast("MemoryIndex", world.index))
+
+
+def test_what_was_said_while_its_source_was_off_or_is_sensitive_stands_beside_nothing() -> None:
+    world = World(index=MemoryIndex())
+    world.record("Plan my week.", "It is pneumonia and needs the hospital, quetzal.")
+    world.record("Let us plan dinner.", "Fine.")
+    for on in (False, True):
+        message = m.SwitchSource(at=world.host.now(), source="pace_history", on=on)
+        if on:
+            world.record("Said in secret.", "Noted: zorblax.")
+        world.ended(cast("Promise", world.engine.ask_facts(world.user(), message)))
+    world.record("What now?", "Dinner.")
+    world.advance(2)
+    held = words_of(cast("MemoryIndex", world.index))
+    assert "zorblax" not in held
+    query = Query(text="quetzal zorblax", owner=USER)
+    search = world.engine.search
+    assert search is not None
+    assert Finder(world.log, search.shelf, search.fences).find(query, world.facts()).hits == ()
+    dinner = Query(text="dinner", owner=USER)
+    found = Finder(world.log, search.shelf, search.fences).find(dinner, world.facts())
+    assert {hit.entry.around for hit in found.hits} == {""}, "and what others said is not given away"
+
+
+def test_a_turn_of_a_sensitive_fact_is_hidden_while_the_index_is_made_again_and_when_it_only_confirms() -> None:
+    """Method: a reader of the test's finds sensitive facts in words that no pattern knows; the index begins at zero."""
+    index = MemoryIndex()
+    world = World(index=index, learns=False)
+    for said in ("Each day I take zorblax at noon.", "Again I take zorblax at night.", "The weather is fine."):
+        recorded = world.record(said, "Noted.")
+        if "zorblax" in said:
+            late = m.DeliverCandidates(
+                source=recorded.position,
+                turn=recorded.turn,
+                learned_at=world.host.now(),
+                extractor="late",
+                number=1,
+                outcome="ok",
+                items=(m.Item("user", "takes", "zorblax", 900, ("#health",)),),
+                causation=recorded.position,
+            )
+            world.ended(cast("Promise", world.engine.ask_facts(world.user(), late)))
+    world.advance(2)
+    query = Query(text="zorblax", owner=USER)
+
+    def public() -> list[str]:
+        search = world.engine.search
+        assert search is not None
+        known = facts_from(NOBODY, world.log.read(world.user().stream))
+        return texts(Finder(world.log, search.shelf, search.fences).find(query, known))
+
+    assert public() == []
+    assert len(texts(recalled(world, "zorblax"))) == 3, "both turns and the fact, when asked for"
+    sensitive = {entry.turn for entry in index._postings.entries.values() if entry.kind == "turn" and entry.sensitive}
+    assert sensitive == {1, 2}, "and so an embedder elsewhere is not given them"
+    world.index = MemoryIndex()
+    world.crash()
+    while world.step():
+        assert public() == []
+    world.advance(5)
+    assert public() == []
+
+
+def test_when_a_fact_expires_is_known_of_the_user_not_of_the_index() -> None:
+    world = World(index=MemoryIndex())
+
+    def state(expires_s: int) -> None:
+        now = world.host.now()
+        until = now + expires_s * SECOND
+        message = m.StateFact(at=now, subject="user", predicate="likes", value="marzipan", expires_at=until)
+        world.ended(cast("Promise", world.engine.ask_facts(world.user(), message)))
+
+    def found_after(seconds: int) -> list[str]:
+        search = world.engine.search
+        assert search is not None
+        at = world.host.now() + seconds * SECOND
+        query = Query(text="marzipan", owner=USER, now=at)
+        return texts(Finder(world.log, search.shelf, search.fences).find(query, world.facts()))
+
+    state(1_000)
+    world.advance(2)
+    assert found_after(100)
+    state(10)
+    world.advance(2)
+    assert found_after(100) == [], "it was said again with a nearer end"
+    state(5_000)
+    world.advance(2)
+    assert found_after(2_000), "and with a farther one"
+
+
+def test_feeding_that_takes_too_long_is_done_again_and_an_event_that_cannot_be_fed_is_parked() -> None:
+    class Refusing(MemoryIndex):
+        """Cannot take one entry, for a reason that nobody has thought of."""
+
+        def add(self, entries: Iterable[Entry]) -> None:
+            kept = list(entries)
+            if any("poison" in entry.text for entry in kept):
+                raise ZeroDivisionError
+            super().add(kept)
+
+    world = World(index=Refusing())
+    world.record("The harbour is open.")
+    world.record("poison in the harbour")
+    world.record("The harbour is closed.")
+    world.advance(600)
+    assert texts(recalled(world, "harbour")) == ["The harbour is closed.", "The harbour is open."]
+    view = world.follower("index")
+    assert len(view.parked) == 1
+    assert view.lag == 0

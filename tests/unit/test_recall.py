@@ -241,6 +241,7 @@ def test_wrong_arguments_say_what_is_right(pace: Pace) -> None:
         lambda: recall("x", limit=10_000),
         lambda: recall("x", kinds=["poem"]),
         lambda: recall("x", kinds="turn"),
+        lambda: recall("x", kinds=5),  # type: ignore[arg-type]
         lambda: recall("x", sources=["radio"]),
         lambda: recall("x", zone="Mars/Olympus"),
         lambda: recall("x", wait_for=-1),
@@ -509,6 +510,21 @@ def test_the_same_for_asyncio(tmp_path: Path) -> None:
             assert await pace.switch("pace_history", on=False)
             assert (await pace.sources())["pace_history"] is False
             assert (await pace.recall("harbour")).hits == ()
+
+    asyncio.run(talk())
+
+
+def test_waits_of_asyncio_that_are_cancelled_hold_no_thread(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with AsyncPace.open(tmp_path / "b.pace") as pace:
+            await pace.thread("kitchen").record("The harbour tour starts at nine.")
+            waits = [asyncio.create_task(pace.recall("x", wait_for=10**9, timeout=SOON_S)) for _ in range(50)]
+            await asyncio.sleep(0)
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+            found = await asyncio.wait_for(pace.recall("harbour", timeout=SOON_S), SOON_S / 3)
+            assert texts(found) == ["The harbour tour starts at nine."]
 
     asyncio.run(talk())
 

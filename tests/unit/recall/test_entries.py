@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pace_actors.events import TurnHeard
 from pace_actors.recall import entries
-from pace_actors.recall.entries import AROUND_CHARS, PIECE_CHARS, cut, entries_of_turn, excerpt, pieces, tidy
+from pace_actors.recall.entries import AROUND_CHARS, PIECE_CHARS, Before, cut, entries_of_turn, excerpt, pieces, tidy
 from pace_actors.recall.port import Entry
 from pace_actors.values import ThreadKey
 
@@ -23,10 +23,11 @@ KEY = ThreadKey("ada", "home/plans")
 def test_a_turn_becomes_its_two_messages_with_what_they_answer() -> None:
     before = TurnHeard(at=AT - 1, user="Hello", assistant="Hello Ada! What is new?")
     heard = TurnHeard(at=AT, user="I planted tulips.", assistant="Which colour?")
-    user, assistant = entries_of_turn(KEY, 7, heard, position=40, before=before, names=("Ada", ""))
+    user, assistant = entries_of_turn(KEY, 7, heard, position=40, before=Before(6, 30, before), names=("Ada", ""))
     assert user == Entry(
         id="thread/ada/home~1plans/7/user", kind="turn", source="pace_history", owner="ada", thread="home/plans",
-        turn=7, part="user", title="Ada", text="I planted tulips.", around="Hello Ada! What is new?", created_at=AT,
+        turn=7, part="user", title="Ada", text="I planted tulips.", around="Hello Ada! What is new?", around_turn=6,
+        around_at=30, created_at=AT,
         dated="Friday 21 January 2022", position=40,
     )  # fmt: skip
     assert (assistant.id, assistant.part, assistant.group) == (
