@@ -41,7 +41,7 @@ def test_a_question_asked_elsewhere_before_is_not_its_own_answer(tmp_path: Path)
         pace.thread("t").record(question, "No idea.", at=NOON)
         assert pace.recall("tulips").hits, "it is fed by now"
         other = pace.thread("u")
-        assert question.split()[0] not in other.context(question, now=NOON).local
+        assert "Which" not in other.context(question, now=NOON).local
         assert "Which tulips did I plant?" in other.context(f"{question} Say!", now=NOON).local
 
 
