@@ -259,7 +259,7 @@ class Contract:
 
     def test_the_best_of_each_source_comes_first(self, filled: Callable[..., SearchIndex]) -> None:
         """Also of one that others crowd out of the first candidates."""
-        files = [entry(f"f{n}", f"tulips tulips tulips {n}", kind="document", source="file") for n in range(80)]
+        files = [entry(f"f{n}", f"tulips tulips tulips {n}", kind="document", source="file") for n in range(150)]
         mail = entry("m", "He wrote of many a thing, and in the end of tulips.", kind="document", source="mail")
         index = filled([*files, mail, entry("n", "tulips, she said, among others")])
         first = index.search(Query(text="tulips", limit=5)).hits
