@@ -148,8 +148,8 @@ def measure(options: Options) -> Report:
     note = (
         "Words alone (lexical), half words and half meaning over the best hits (blend), and with what only the vectors "
         f"find (hybrid); vectors of {LocalEmbedder().name}. In per cent, with the 95 % interval of 1,000 resamples of "
-        "the questions. Of BEAM the first of twelve histories. Nothing of the profiles was fitted to these sets: min–max, "
-        "half and half is what was asked for."
+        "the questions. Of BEAM the first of twelve histories. Nothing of the profiles was fitted to these sets: "
+        "min–max, half and half is what was asked for."
     )
     return Report(
         name="recall_profiles",
