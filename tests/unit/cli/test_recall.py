@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from pace_actors import Pace
+from pace_actors.cli.main import main
 from pace_actors.opening import RECALL_FOLDER
+from pace_actors.recall.port import Answer
+from pace_actors.recall.tantivy_index import TantivyIndex
 from tests.support.cli import pace, pace_json
 
 
@@ -136,7 +139,7 @@ def test_sources_are_shown_and_switched(place: Path) -> None:
 def test_the_doctor_finds_all_well(place: Path) -> None:
     with Pace.open(place) as running:
         for number in range(200):
-            running.thread("kitchen", user="ada").record(f"number {number} is a boat")
+            running.thread("kitchen", user="ada").record(f"number {number} is a wooden boat at the harbour")
         assert running.wait_idle(30)
     told = pace_json("doctor", place)
     assert told["well"]
@@ -168,3 +171,16 @@ def test_the_doctor_finds_damage_in_the_log(place: Path) -> None:
     shown = pace("doctor", place)
     assert shown.returncode == 1
     assert "✗ log: cannot be read behind position" in shown.stdout
+
+
+def test_the_doctor_notices_an_index_that_finds_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found(place, "tour", "--user", "ada")  # the index is on the disk
+    assert main(["doctor", str(place)]) == 0
+    assert "✓ recall: finds turn" in capsys.readouterr().out
+    monkeypatch.setattr(TantivyIndex, "search", lambda self, *_: Answer(hits=(), position=self.position))
+    assert main(["doctor", str(place)]) == 1
+    shown = capsys.readouterr().out
+    assert "✗ recall: does not find turn" in shown
+    assert "Delete" in shown
