@@ -2,8 +2,8 @@
 
 Method: a program of its own with a limit on its data beyond what it starts with; the disk is held (nothing is
 committed), or the actor is, so that everything that is sent piles up. A bound that does not hold is a `MemoryError`,
-and what a refused caller was not told would be missing in the sum. Without an index: tantivy ends the process when it
-gets no memory, and nobody is told anything.
+and what a refused caller was not told would be missing in the sum. That of many threads goes without an index, which
+has to be fed all of it meanwhile: tantivy ends the process when it gets no memory.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def sums(**counts):
 ONE_THREAD = (
     LIMITED
     + """
-pace = Pace.open(place, window=1, recall=False)
+pace = Pace.open(place, window=1)
 pace.thread("one").record("up")
 held = hold_disk()
 limit()
@@ -109,7 +109,7 @@ VIEWS = (
     + """
 from pace_actors import messages as m
 entered, over = threading.Event(), threading.Event()
-pace = Pace.open(place, window=1, recall=False)
+pace = Pace.open(place, window=1)
 pace.thread("one").record("up")
 view, key = ThreadActor._view, pace.thread("one").key
 ThreadActor._view = lambda self: (entered.set(), over.wait(600), view(self))[2]
@@ -143,7 +143,7 @@ def hanging(self, message, reply):
         over.wait(600)
     receive(self, message, reply)
 SummarizerActor.receive = hanging
-pace = Pace.open(place, window=1, recall=False)
+pace = Pace.open(place, window=1)
 entered.wait(60)
 limit()
 summariser = pace.core.engine.summariser
@@ -171,7 +171,7 @@ ASYNC = (
     LIMITED
     + """
 async def main():
-    pace = await AsyncPace.open(place, window=1, recall=False)
+    pace = await AsyncPace.open(place, window=1)
     await pace.thread("one").record("up")
     held = hold_disk()
     limit()

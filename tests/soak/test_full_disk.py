@@ -91,7 +91,7 @@ def test_a_burst_on_a_disk_that_gets_full_is_stored_once_and_in_order(
         room = disk / "ballast"
         room.write_bytes(bytes(whole - size * MIB + ballast))
         full, free = threading.Event(), threading.Event()
-        with Pace.open(disk / "log", window=1, recall=False) as pace:  # an index would not fit beside it
+        with Pace.open(disk / "log", window=1) as pace:  # an index would not fit beside it
             pairs = [(f"w{n}", place) for n in range(writers) for place in (f"own {n}", "shared")]
             all_of_them = [Writer(pace.thread(place), name, turns) for name, place in pairs]
             threads = [threading.Thread(target=writer.run, args=(full, free)) for writer in all_of_them]

@@ -138,12 +138,14 @@ def test_sources_are_shown_and_switched(place: Path) -> None:
 
 def test_the_doctor_finds_all_well(place: Path) -> None:
     with Pace.open(place) as running:
+        thread = running.thread("kitchen", user="ada")
         for number in range(200):
-            running.thread("kitchen", user="ada").record(f"number {number} is a boat")
+            thread.record(f"number {number} is a boat")
+        thread.record("The wooden lighthouse keeper sleeps until midnight.")
         assert running.wait_idle(30)
     told = pace_json("doctor", place)
     assert told["well"]
-    assert {one["what"] for one in told["findings"]} >= {"log", "summariser", "index of recall"}
+    assert {one["what"] for one in told["findings"]} >= {"log", "summariser", "index of recall", "recall"}
     shown = pace("doctor", place)
     assert shown.returncode == 0
     assert shown.stdout.count("✓") == len(told["findings"])
