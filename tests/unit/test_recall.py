@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.opening import RECALL_FOLDER
 from pace_actors.recall.port import Entry
 from pace_actors.recall.tantivy_index import TantivyIndex
+from tests.soak.support import MIB, small_disk
 
 SOON_S = 30.0
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -586,3 +589,47 @@ def test_models_that_hang_keep_nobody_from_finding_what_was_said(tmp_path: Path)
         search = pace.core.engine.search
         assert search is not None
         until(lambda: search.shelf.pending == 0 and search.shelf.position > 0)
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_r3_a_disk_that_takes_nothing_more_costs_the_index_and_nothing_else(tmp_path: Path, fault: str) -> None:
+    """Method: a file system for the index alone. It gets full while it is used, or is read-only at the next open."""
+    place = tmp_path / "b.pace"
+    with Pace.open(place, recall=False):
+        pass
+    with small_disk(place / RECALL_FOLDER, 4 * MIB) as disk, contextlib.ExitStack() as closing:
+        pace = closing.enter_context(Pace.open(place))
+        for number in range(30):
+            pace.thread("kitchen").record(f"the harbour has boat{number}", f"noted ship{number}")
+        assert pace.wait_idle(SOON_S)
+        stored(pace, place)
+        if fault == "full":
+            with contextlib.suppress(OSError), (disk / "ballast").open("wb") as ballast:
+                while ballast.write(bytes(4096)):
+                    ballast.flush()
+        else:
+            pace.close()
+            remount(disk, "ro")
+            pace = closing.enter_context(Pace.open(place))
+        search = pace.core.engine.search
+        assert search is not None
+        before = search.shelf.position
+        assert bool(before) is (fault == "full"), "what cannot be locked is not read: it is fed again, into memory"
+        for number in range(30):
+            assert pace.thread("kitchen").record(f"the harbour has barge{number}").position
+            assert pace.thread("kitchen").context("what about the harbour barge?").window
+            assert texts(pace.recall(f"barge{number}", timeout=SOON_S)) == [f"the harbour has barge{number}"]
+        until(lambda: any("cannot" in note for note in pace.recall("boat7").notes))
+        assert texts(pace.recall("boat7", timeout=SOON_S)) == ["the harbour has boat7"]
+        assert search.shelf.position <= before, "nothing was stored"
+        assert search.shelf.pending
+        if fault == "full":
+            (disk / "ballast").unlink()
+        else:
+            remount(disk, "rw")
+        _talk_on(pace)
+        assert search.shelf.position > before
+
+
+def remount(disk: Path, how: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
