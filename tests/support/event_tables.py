@@ -12,7 +12,9 @@ from collections.abc import Iterator
 import msgspec
 
 from pace_actors.actors import summarizer_actor
+from pace_actors.actors.embedder_actor import EmbedderActor
 from pace_actors.actors.extractor_actor import ExtractorActor, ModelExtractorActor
+from pace_actors.actors.index_actor import IndexActor
 from pace_actors.actors.withdrawer_actor import WithdrawerActor
 from pace_actors.events import CAUSES, FACT_CAUSES, REGISTRY, THREAD_CAUSES, Causes, Decided, Heard
 from tests.support.architecture import REPO_ROOT
@@ -23,7 +25,10 @@ OPEN, CLOSE = "<!-- events -->", "<!-- /events -->"
 
 FOLLOWERS = {
     "SummarizerActor": summarizer_actor.TYPES,
-    **{follower.__name__: follower.types for follower in (ExtractorActor, ModelExtractorActor, WithdrawerActor)},
+    **{
+        follower.__name__: follower.types
+        for follower in (ExtractorActor, ModelExtractorActor, IndexActor, EmbedderActor, WithdrawerActor)
+    },
 }
 """Follower → the types that it reads."""
 DECIDERS = {
