@@ -26,9 +26,13 @@ def peak_mib() -> float:
 
 
 def rss_mib() -> float:
-    """Resident memory of this process now, where the system says it; else at its largest."""
+    """Memory of this process's own now, where the system says it; else what was resident at its largest.
+
+    Pages of the log's file that are mapped are left out: they are the system's cache, which takes them away at will.
+    """
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        resident, shared = map(int, Path("/proc/self/statm").read_text(encoding="ascii").split()[1:3])
+        pages = resident - shared
     except OSError:
         return peak_mib()
     return pages * os.sysconf("SC_PAGE_SIZE") / MIB

@@ -24,9 +24,6 @@ from pace_actors.simulation.world import World
 from tests.simulation.test_workers import busy
 from tests.soak.support import output_of, rss_mib, soak
 
-ENGINE_MIB = 100
-"""What the search engine takes besides, however many conversations there are."""
-
 
 @soak
 def test_w1_fifty_writers_of_a_hundred_turns_into_one_conversation(tmp_path: Path) -> None:
@@ -327,4 +324,4 @@ def test_a_hundred_thousand_threads_in_one_process(tmp_path: Path, count: int, *
         f"{told['awake']:.0f} awake, {told['threads']:+.0f} threads of execution; remembered: "
         f"{told['homes']:,.0f} homes, {told['contexts']:,.0f} contexts, {told['names']:,.0f} names of streams"
     )
-    assert told["mib_2"] < 30 + count / 1000 + (ENGINE_MIB if recall else 0)
+    assert told["mib_2"] < 30 + count / 1000
