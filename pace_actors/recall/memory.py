@@ -10,9 +10,9 @@ from collections.abc import Callable
 def give_back() -> None:
     """Return freed memory, where the C library keeps it: glibc does so in an arena for each of the engine's threads.
 
-    Without this a process that indexes 20,000 turns holds three times as much (`tests/soak/test_index_memory.py`). Takes
-    some milliseconds, in which other threads of Python run. Where there is no such call (macOS, Windows, musl) nothing
-    is done.
+    Without this a process that indexes 20,000 turns holds three times as much (`tests/soak/test_index_memory.py`).
+    Takes some milliseconds, in which other threads of Python run. Where there is no such call (macOS, Windows, musl)
+    nothing is done.
     """
     _trim()(0)
 
