@@ -36,7 +36,7 @@ bench: $(VENV)/.test  ## every bench, each beside its floor; ARGS=--publish writ
 	$(BIN)/python -m bench $(ARGS)
 
 soak: $(VENV)/.test  ## the long runs, one after the other
-	$(BIN)/python -m pytest -m soak -s $(ARGS)
+	$(BIN)/python -m pytest -m soak -s -o faulthandler_timeout=0 $(ARGS)
 
 fuzz: $(VENV)/.test  ## the property tests with many more examples and a new seed each time
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not soak" --hypothesis-profile fuzz tests $(ARGS)
