@@ -18,7 +18,9 @@ from eventlog.errors import (
     CheckpointConflict,
     EventLogError,
     InvalidArgument,
+    KeyErased,
     KeyReused,
+    StreamClosed,
     TooLarge,
     WrongExpectedVersion,
 )
@@ -36,6 +38,7 @@ from eventlog.types import (
     Chain,
     Expect,
     NewEvent,
+    Part,
     Registry,
     Snapshot,
     ViewBatch,
@@ -66,6 +69,8 @@ class Prepared:
         "events",
         "expect",
         "key",
+        "others",
+        "recorded_at",
         "snapshot",
         "stream",
     )
@@ -92,16 +97,62 @@ class Prepared:
         self.snapshot = snapshot
         self.bytes = size
         self.chain: Chain | None = None
+        self.others: tuple[Prepared, ...] = ()
+        """The further streams of the same batch. Only the first part has a key and a chain."""
+        self.recorded_at = 0
+        """When it was recorded in the log that it comes from; 0 for what is new."""
+
+    @property
+    def parts(self) -> tuple[Prepared, ...]:
+        """All parts of the batch, in order."""
+        return (self, *self.others)
+
+
+class Closing:
+    """The wish to close a stream for good."""
+
+    __slots__ = ("bytes", "chain", "expect", "stream")
+
+    def __init__(self, stream: str, expect: Expect) -> None:
+        self.stream = stream
+        self.expect = expect
+        self.bytes = 0
+        self.chain: Chain | None = None
+
+
+class Stub(msgspec.Struct, frozen=True, gc=False):
+    """What is left of an event when its text is taken out."""
+
+    position: int
+    payload: bytes
+    type_version: int
+
+
+class Erasing:
+    """Stubs in place of events of one stream, and its snapshots gone."""
+
+    __slots__ = ("bytes", "chain", "stream", "stubs")
+
+    def __init__(self, stream: str, stubs: Sequence[Stub]) -> None:
+        self.stream = stream
+        self.stubs = stubs
+        self.bytes = sum(len(stub.payload) for stub in stubs)
+        self.chain: Chain | None = None
+
+
+Wish = Prepared | Closing | Erasing
+"""What can be asked of the place that puts appends in order."""
+Outcome = Appended | int | EventLogError
+"""Its answer: to an append; the version at which a stream was closed, or the number of events erased; or why not."""
 
 
 class KnownKey(msgspec.Struct, frozen=True, gc=False):
     """A key that was appended before, and what came of it."""
 
-    first_position: int
-    count: int
+    appended: Appended
+    """The answer of then, marked as known."""
     digest: bytes
-    stream_version: int
-    """Version of the stream after that batch."""
+    erased: bool = False
 
 
 def prepare(
@@ -132,40 +183,96 @@ def prepare(
     return Prepared(stream, encoded, expect, key, digest, correlated, causation, snapshot, size)
 
 
-def decide(item: Prepared, version: int, known: KnownKey | None) -> Appended | EventLogError | None:
+def prepare_many(
+    registry: Registry | None,
+    parts: Sequence[Part],
+    key: bytes | None,
+    digest: bytes,
+    correlation: str,
+    causation: int,
+) -> Prepared:
+    """The same for one batch to several streams, with the limits of one batch."""
+    _check_parts(parts)
+    first, *others = (
+        prepare(registry, part.stream, part.events, part.expect, None, b"", correlation, causation, part.snapshot)
+        for part in parts
+    )
+    if key is not None:
+        check_key(key)
+    _check_bytes(digest, DIGEST_BYTES_MAX, "a digest")
+    first.key, first.digest, first.others = key, digest, tuple(others)
+    count, size = (sum(len(part.events) for part in first.parts), sum(part.bytes for part in first.parts))
+    if count > BATCH_EVENTS_MAX:
+        raise InvalidArgument(f"a batch has 1 to {BATCH_EVENTS_MAX} events", count=count)
+    if size - sum(len(part.snapshot.payload) for part in first.parts if part.snapshot) > BATCH_BYTES_MAX:
+        raise TooLarge(bytes=size, limit=BATCH_BYTES_MAX)
+    first.bytes = size
+    return first
+
+
+def by_part(appended: Appended) -> tuple[Appended, ...]:
+    """The answer to `append_many`, a part each."""
+    first = msgspec.structs.replace(appended, others=())
+    return (first, *(msgspec.structs.replace(other, known=first.known) for other in appended.others))
+
+
+def prepare_closing(stream: str, expect: Expect) -> Closing:
+    """Check what a stream is to be closed with. Raises `InvalidArgument`."""
+    check_stream(stream)
+    _check_expect(expect)
+    return Closing(stream, expect)
+
+
+def decide(item: Prepared, version: int, known: KnownKey | None, *, closed: bool) -> Appended | EventLogError | None:
     """The answer to a batch, or None if it is to be written, behind a stream that is at `version`.
 
-    First the chain, then the key, then the expectation: a second delivery gets its positions whatever it expected.
+    First the chain, then the key, then the expectation: a second delivery gets its positions whatever it expected, also
+    when the stream is closed since.
     """
     if item.chain is not None and item.chain.cause is not None:
         broken = ChainBroken(stream=item.stream)
         broken.__cause__ = item.chain.cause
         return broken
     if known is not None:
+        if known.erased:
+            return KeyErased(stream=item.stream, first_position=known.appended.first_position)
         if known.digest == item.digest:
-            return Appended(known.first_position, known.count, known.stream_version, True)
-        return KeyReused(stream=item.stream, first_position=known.first_position)
-    expect = item.expect
-    if expect in ("any", version):
-        fits = True
-    elif expect == "none":
-        fits = version == 0
-    else:
-        fits = expect == "exists" and version > 0
-    if not fits:
-        return WrongExpectedVersion(stream=item.stream, expected=expect, actual=version)
+            return known.appended
+        return KeyReused(stream=item.stream, first_position=known.appended.first_position)
+    if closed:
+        return StreamClosed(stream=item.stream, version=version)
+    if not fits(item.expect, version):
+        return WrongExpectedVersion(stream=item.stream, expected=item.expect, actual=version)
     if version + len(item.events) > VERSION_MAX:
         return TooLarge(f"a stream has at most {VERSION_MAX} events", stream=item.stream)
     return None
 
 
-def note_in_chain(item: Prepared, outcome: Appended | EventLogError) -> None:
+def decide_closing(item: Closing, version: int, *, closed: bool) -> int | EventLogError | None:
+    """The answer to the wish to close a stream, or None if it is to be closed. To close it again changes nothing."""
+    if closed:
+        return version
+    if not version:
+        return InvalidArgument("only a stream that exists can be closed", stream=item.stream)
+    if not fits(item.expect, version):
+        return WrongExpectedVersion(stream=item.stream, expected=item.expect, actual=version)
+    return None
+
+
+def fits(expect: Expect, version: int) -> bool:
+    """Whether a stream at a version is what somebody expects."""
+    if expect in ("any", version):
+        return True
+    return version == 0 if expect == "none" else expect == "exists" and version > 0
+
+
+def note_in_chain(item: Wish, outcome: Outcome) -> None:
     """Break the chain of an append that was not written, before the next one of it is decided."""
     chain = item.chain
     if chain is not None and chain.cause is None:
         if isinstance(outcome, EventLogError):
             chain.cause = outcome
-        elif outcome.known:
+        elif isinstance(outcome, Appended) and outcome.known:
             chain.cause = KeyReused("its key was appended before", stream=item.stream)
 
 
@@ -309,6 +416,14 @@ def compare_checkpoint(name: str, expected: int, position: int, actual: int, hea
         raise InvalidArgument("a checkpoint is a position", value=position)
     if position > head:
         raise CheckpointBeyondHead(name=name, checkpoint=position, head=head)
+
+
+def _check_parts(parts: object) -> None:
+    if not isinstance(parts, Sequence) or not parts or not all(isinstance(part, Part) for part in parts):
+        raise InvalidArgument("a batch to several streams is a list of Part", value=_kind(parts))
+    names = [part.stream for part in parts if isinstance(part.stream, str)]
+    if len(set(names)) < len(names):
+        raise InvalidArgument("a batch names each of its streams once")
 
 
 def _is_integer(value: object) -> TypeGuard[int]:

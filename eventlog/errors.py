@@ -45,6 +45,22 @@ class KeyReused(EventLogError):
     advice = "Use a new key for new content"
 
 
+class KeyErased(EventLogError):
+    """What was appended under the key was erased; it is not appended again. Fields: stream, first_position."""
+
+    code = "key_erased"
+    template = "what was appended under this key was erased"
+    advice = "Leave it: a key of something erased stays taken"
+
+
+class StreamClosed(EventLogError):
+    """The stream was closed for good. Nothing was written. Fields: stream, version."""
+
+    code = "stream_closed"
+    template = "this stream is closed and takes no more events"
+    advice = "Append to a new stream"
+
+
 class ChainBroken(EventLogError):
     """An append that this one was decided on failed; `__cause__` is its error. Nothing was written. Field: stream."""
 
@@ -99,7 +115,7 @@ class MapFull(EventLogError):
     code = "map_full"
     retryable = True
     template = "the log has reached its largest size; nothing of this batch was written"
-    advice = "Open the log with a larger map_size"
+    advice = "Open the log with a larger map_size_max"
 
 
 class CommitFailed(EventLogError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Literal, Protocol, runtime_checkable
 
@@ -13,9 +13,11 @@ from eventlog.types import (
     VIEW_ENTRIES_MAX,
     Appended,
     Chain,
+    Erasure,
     Expect,
     Found,
     NewEvent,
+    Part,
     Registry,
     Snapshot,
     StoredEvent,
@@ -104,6 +106,54 @@ class EventLog(Protocol):
         expectation is met: somebody else may have brought the stream to the same version.
         `done` is called on the committer's thread with the result or the error, in the order of the appends; it must
         not block and not raise. The future holds the same. Bad arguments raise at once, and so does `Overloaded`.
+        """
+        ...
+
+    def append_many(
+        self,
+        parts: Sequence[Part],
+        *,
+        key: bytes | None = None,
+        digest: bytes = b"",
+        correlation: str = "",
+        causation: int = 0,
+        timeout_s: float = 10.0,
+    ) -> tuple[Appended, ...]:
+        """Append one batch to several streams, all or nothing, and wait until it is durable; an answer a part.
+
+        The events of the parts follow one another in the log, and `place` and `count` go through the whole batch. Each
+        stream is named once. The key belongs to the first part's stream. Otherwise as `append`: of several
+        expectations that do not hold, the first is told.
+        """
+        ...
+
+    def close_stream(self, stream: str, *, expect: Expect = "any", timeout_s: float = 10.0) -> int:
+        """Close a stream for good, and wait until that is durable; the version at which it ends.
+
+        Whatever is appended to it later raises `StreamClosed`; a key that is known still gives its positions. To close
+        it again changes nothing. Raises `WrongExpectedVersion`, and `InvalidArgument` for a stream that does not exist.
+        """
+        ...
+
+    def erase(self, stream: str, versions: Collection[int] | None = None, *, timeout_s: float = 60.0) -> Erasure:
+        """Take the text out of events of a stream (all there are now, or those `versions`), and wait for that.
+
+        A stub stays in the place of each: position, version, type, times, ids and every number, with the text fields
+        of its type emptied; without a registry, and where an event cannot be decoded, with an empty payload. Digests
+        of keys go, the keys stay taken (`KeyErased`), snapshots of the stream go. Views and whatever else followers
+        derived are theirs to clear. The file keeps the old bytes until `compact`.
+
+        Long streams are erased in several transactions, each event whole or not at all: after `OutcomeUnknown` or a
+        crash, call it again.
+        """
+        ...
+
+    def erase_nowait(
+        self, stream: str, versions: Collection[int] | None = None, *, done: Callable[[EventLogError | None], None]
+    ) -> None:
+        """The same without waiting: `done` is called on the committer's thread when all of it is durable, or fails.
+
+        What is to be erased is read before it returns. Raises `Overloaded` when that is more than fits in the queue.
         """
         ...
 

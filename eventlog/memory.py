@@ -5,40 +5,51 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import Any, Self
 
 from eventlog.admission import (
-    Prepared,
+    Outcome,
+    Wish,
+    by_part,
     check_answering,
     check_callable,
     check_checkpoint,
     check_integer,
-    check_key,
     check_move,
-    check_on_bad,
-    check_prefix,
-    check_range,
     check_snapshot,
     check_stream,
     check_timeout,
-    check_types,
     check_view_key,
     check_view_range,
     compare_checkpoint,
     note_in_chain,
     prepare,
+    prepare_closing,
+    prepare_many,
 )
-from eventlog.errors import EventLogError, LogClosed, OutcomeUnknown
-from eventlog.log import Done, LogStats, OnBad
-from eventlog.memory_store import Clock, MemoryStore, Outcome, wall_clock
+from eventlog.erase import Plan
+from eventlog.errors import EventLogError, OutcomeUnknown
+from eventlog.log import Done, LogStats
+from eventlog.memory_reading import MemoryReading
+from eventlog.memory_store import Clock, MemoryStore, wall_clock
 from eventlog.saved import SavedSnapshots, newer
-from eventlog.ticket import Ticket, call
-from eventlog.types import VIEW_ENTRIES_MAX, Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent, ViewBatch
+from eventlog.ticket import Ticket, call, together
+from eventlog.types import (
+    VIEW_ENTRIES_MAX,
+    Appended,
+    Chain,
+    Erasure,
+    Expect,
+    Part,
+    Registry,
+    Snapshot,
+    ViewBatch,
+)
 
 
-class MemoryLog:
+class MemoryLog(MemoryReading):
     """An `EventLog` without a disk.
 
     Every append commits at once. With `manual=True` it is the disk of a simulation: appends queue up, and nothing is
@@ -101,17 +112,60 @@ class MemoryLog:
         timeout_s: float = 10.0,
     ) -> Appended:
         """See `EventLog.append`. With `manual=True` it waits for a `commit` by another thread."""
-        timeout_s = check_timeout(timeout_s)
-        ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
+        item = prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot)
+        outcome = self._answer_to(item, check_timeout(timeout_s))
+        assert isinstance(outcome, Appended)
+        return outcome
+
+    def append_many(
+        self,
+        parts: Sequence[Part],
+        *,
+        key: bytes | None = None,
+        digest: bytes = b"",
+        correlation: str = "",
+        causation: int = 0,
+        timeout_s: float = 10.0,
+    ) -> tuple[Appended, ...]:
+        """See `EventLog.append_many`."""
+        item = prepare_many(self._registry, parts, key, digest, correlation, causation)
+        outcome = self._answer_to(item, check_timeout(timeout_s))
+        assert isinstance(outcome, Appended)
+        return by_part(outcome)
+
+    def close_stream(self, stream: str, *, expect: Expect = "any", timeout_s: float = 10.0) -> int:
+        """See `EventLog.close_stream`."""
+        outcome = self._answer_to(prepare_closing(stream, expect), check_timeout(timeout_s))
+        assert isinstance(outcome, int)
+        return outcome
+
+    def erase(self, stream: str, versions: Collection[int] | None = None, *, timeout_s: float = 60.0) -> Erasure:
+        """See `EventLog.erase`. Nothing of the payloads is kept anywhere."""
+        plan = self._plan_erasure(stream, versions)
+        for chunk in plan.chunks():
+            plan.note(self._answer_to(chunk, check_timeout(timeout_s)))
+        return plan.result
+
+    def erase_nowait(
+        self, stream: str, versions: Collection[int] | None = None, *, done: Callable[[EventLogError | None], None]
+    ) -> None:
+        """See `EventLog.erase_nowait`."""
+        check_callable(done, "done")
+        for ticket in together([Ticket(chunk) for chunk in self._plan_erasure(stream, versions).chunks()], done):
+            self._submit(ticket)
+
+    def _plan_erasure(self, stream: str, versions: Collection[int] | None) -> Plan:
+        plan = Plan(self.read, self._registry, stream, versions)
+        self._saved.drop(stream)
+        return plan
+
+    def _answer_to(self, item: Wish, timeout_s: float) -> Outcome:
+        ticket = Ticket(item)
         waiter = ticket.with_waiter()
         self._submit(ticket)
         if not waiter.acquire(timeout=timeout_s):
-            raise OutcomeUnknown(stream=stream, timeout_s=timeout_s)
-        outcome = ticket.outcome
-        if isinstance(outcome, Appended):
-            return outcome
-        assert outcome is not None
-        raise outcome
+            raise OutcomeUnknown(stream=item.stream, timeout_s=timeout_s)
+        return ticket.answer()
 
     def append_nowait(
         self,
@@ -169,7 +223,7 @@ class MemoryLog:
             self._answers.append(len(self._store.events))
         self._lock.notify_all()
 
-    def _store_one(self, item: Prepared) -> Outcome:
+    def _store_one(self, item: Wish) -> Outcome:
         outcome = self._store.add(item, self._clock)
         self._appends += isinstance(outcome, Appended) and not outcome.known
         return outcome
@@ -238,91 +292,6 @@ class MemoryLog:
             opened._checkpoints = dict(self._store.checkpoints)
             opened._views = {name: dict(entries) for name, entries in self._store.views.items()}
         return opened
-
-    # --- reading ------------------------------------------------------------------------------------------------------
-    def read(
-        self,
-        stream: str,
-        after: int = 0,
-        limit: int | None = None,
-        *,
-        backwards: bool = False,
-        on_bad: OnBad = "stop",
-    ) -> Iterator[StoredEvent]:
-        """See `EventLog.read`. The end is the one at the call."""
-        check_range(after, limit)
-        check_stream(stream)
-        check_on_bad(on_bad)
-        with self._lock:
-            self._check_open()
-            positions = self._store.streams.get(stream, ())[after:]
-            if backwards:
-                positions = positions[::-1]
-            events = self._store.events
-            return iter([events[position - 1] for position in positions[:limit]])
-
-    def read_all(
-        self,
-        after: int = 0,
-        types: frozenset[str] | None = None,
-        limit: int | None = None,
-        *,
-        on_bad: OnBad = "stop",
-    ) -> Iterator[StoredEvent]:
-        """See `EventLog.read_all`. The end is the one at the call."""
-        check_range(after, limit)
-        check_types(types)
-        check_on_bad(on_bad)
-        with self._lock:
-            self._check_open()
-            end = len(self._store.events)
-        return self._read_all(after, end, types, limit)
-
-    def _read_all(self, after: int, end: int, types: frozenset[str] | None, limit: int | None) -> Iterator[StoredEvent]:
-        events, left = self._store.events, limit
-        for index in range(after, end):
-            if left == 0:
-                return
-            event = events[index]
-            if types is None or event.type in types:
-                left = None if left is None else left - 1
-                yield event
-
-    def event_at(self, position: int) -> StoredEvent | None:
-        """The event at a position, or None beyond the end."""
-        check_integer(position, "a position")
-        with self._lock:
-            self._check_open()
-            return self._store.events[position - 1] if 1 <= position <= len(self._store.events) else None
-
-    def head(self) -> int:
-        """Position of the last durable event; 0 for an empty log."""
-        with self._lock:
-            self._check_open()
-            return len(self._store.events)
-
-    def stream_version(self, stream: str) -> int:
-        """Version of the last durable event of a stream; 0 for one that does not exist."""
-        check_stream(stream)
-        with self._lock:
-            self._check_open()
-            return len(self._store.streams.get(stream, ()))
-
-    def streams(self, prefix: str = "") -> Iterator[str]:
-        """Names of the streams that begin with `prefix`, in the order of their first event."""
-        check_prefix(prefix)
-        with self._lock:
-            self._check_open()
-            return iter([name for name in self._store.streams if name.startswith(prefix)])
-
-    def find(self, stream: str, key: bytes) -> Found | None:
-        """Where a key was appended."""
-        check_stream(stream)
-        check_key(key)
-        with self._lock:
-            self._check_open()
-            known = self._store.keys.get((stream, key))
-        return None if known is None else Found(known.first_position, known.count, known.digest)
 
     # --- followers and snapshots --------------------------------------------------------------------------------------
     def checkpoint(self, name: str) -> int:
@@ -456,7 +425,3 @@ class MemoryLog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise LogClosed

@@ -5,13 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from eventlog.admission import KnownKey, Prepared, check_integer, decide
+import msgspec
+
+from eventlog.admission import (
+    Closing,
+    Erasing,
+    KnownKey,
+    Outcome,
+    Prepared,
+    Wish,
+    check_integer,
+    decide,
+    decide_closing,
+)
 from eventlog.errors import CommitFailed, EventLogError
 from eventlog.saved import newer
 from eventlog.types import Appended, Snapshot, StoredEvent
 
 Clock = Callable[[], int]
-Outcome = Appended | EventLogError
 
 
 def wall_clock() -> int:
@@ -26,39 +37,84 @@ class MemoryStore:
         self.log_id = log_id
         self.events: list[StoredEvent] = []
         self.streams: dict[str, list[int]] = {}
+        self.closed: set[str] = set()
         self.keys: dict[tuple[str, bytes], KnownKey] = {}
         self.snapshots: dict[str, Snapshot] = {}
         self.checkpoints: dict[str, int] = {}
         self.views: dict[str, dict[bytes, bytes]] = {}
 
-    def add(self, item: Prepared, clock: Clock) -> Outcome:
-        """Decide one append, and store what is new. An error is an answer."""
-        version = len(self.streams.get(item.stream, ()))
-        known = self.keys.get((item.stream, item.key)) if item.key is not None else None
-        answer = decide(item, version, known)
-        if answer is not None:
-            return answer
+    def add(self, item: Wish, clock: Clock) -> Outcome:
+        """Decide one wish, and store what is new. An error is an answer."""
+        if isinstance(item, Prepared):
+            return self._append(item, clock)
+        return self._close(item) if isinstance(item, Closing) else self._erase(item)
+
+    def _append(self, item: Prepared, clock: Clock) -> Appended | EventLogError:
+        for part in item.parts:
+            known = self.keys.get((part.stream, part.key)) if part.key is not None else None
+            answer = decide(part, self._version(part.stream), known, closed=part.stream in self.closed)
+            if answer is not None:
+                return answer
         try:
             now = clock()
             check_integer(now, "what a clock says")
         except Exception as error:  # noqa: BLE001 - somebody else's code; nothing was stored yet
             return CommitFailed(reason=str(error))
-        first, count = len(self.events) + 1, len(item.events)
-        correlation = item.correlation.decode()
-        positions = self.streams.setdefault(item.stream, [])
-        for place, event in enumerate(item.events):
+        place, count = 0, sum(len(part.events) for part in item.parts)
+        appended = []
+        for part in item.parts:
+            appended.append(self._store(part, item.recorded_at or now, place, count))
+            place += len(part.events)
+        answer = msgspec.structs.replace(appended[0], others=tuple(appended[1:]))
+        if item.key is not None:
+            known = KnownKey(msgspec.structs.replace(answer, known=True), item.digest)
+            self.keys[item.stream, bytes(item.key)] = known
+        return answer
+
+    def _store(self, part: Prepared, now: int, place: int, count: int) -> Appended:
+        """The events of one stream, which begin at `place` of their batch."""
+        first, version = len(self.events) + 1, self._version(part.stream)
+        correlation = part.correlation.decode()
+        key = b"" if part.key is None else bytes(part.key)
+        positions = self.streams.setdefault(part.stream, [])
+        for step, event in enumerate(part.events):
             self.events.append(
                 StoredEvent(
-                    first + place, item.stream, version + place + 1, place, count, event.type, event.type_version, now,
-                    correlation, item.causation, event.payload,
+                    first + step, part.stream, version + step + 1, place + step, count, event.type, event.type_version,
+                    now, correlation, part.causation, event.payload, key=key, digest=part.digest if key else b"",
                 )
             )  # fmt: skip
-            positions.append(first + place)
-        if item.key is not None:
-            self.keys[item.stream, bytes(item.key)] = KnownKey(first, count, item.digest, version + count)
-        if item.snapshot is not None:
-            self.snapshots[item.stream] = item.snapshot
-        return Appended(first, count, version + count)
+            key = b""
+            positions.append(first + step)
+        if part.snapshot is not None:
+            self.snapshots[part.stream] = part.snapshot
+        return Appended(first, len(part.events), version + len(part.events))
+
+    def _close(self, item: Closing) -> int | EventLogError:
+        version = self._version(item.stream)
+        answer = decide_closing(item, version, closed=item.stream in self.closed)
+        if answer is not None:
+            return answer
+        self.closed.add(item.stream)
+        return version
+
+    def _erase(self, item: Erasing) -> int:
+        erased = 0
+        for stub in item.stubs:
+            event = self.events[stub.position - 1]
+            if not event.erased:
+                self.events[stub.position - 1] = msgspec.structs.replace(
+                    event, payload=stub.payload, type_version=stub.type_version, erased=True, digest=b""
+                )
+                erased += 1
+            known = self.keys.get((item.stream, event.key)) if event.key else None
+            if known is not None:
+                self.keys[item.stream, event.key] = msgspec.structs.replace(known, digest=b"", erased=True)
+        self.snapshots.pop(item.stream, None)
+        return erased
+
+    def _version(self, stream: str) -> int:
+        return len(self.streams.get(stream, ()))
 
     def add_saved(self, saved: Mapping[str, Snapshot]) -> None:
         """Store snapshots that came without an append, where none is newer."""

@@ -3,10 +3,13 @@
 A record lies under its position (8 bytes, big-endian, so that byte order is position order):
 
     format u8 | flags u8 | type number u16 | stream number u32 | version u32 | recorded_at u64 | place u16 | count u16
-    | type version u16 | [causation u64] | [correlation length u8, correlation] | payload | crc32
+    | type version u16 | [causation u64] | [correlation length u8, correlation]
+    | [key length - 1 u8, key, digest length u8, digest] | payload | crc32
 
-26 bytes, the two optional parts where a flag says so, the payload, 4 bytes: a payload of 340 B costs 370 B, or about
-420 B in a file with its index entry. Stream and type are numbers of the names tables and not names, because a number is
+26 bytes, the optional parts where a flag says so, the payload, 4 bytes: a payload of 340 B costs 370 B, or about
+420 B in a file with its index entry. The idempotency key of an append lies in its first record, so that the index of
+keys says nothing that the log does not: it can be checked both ways, exported and made again. Stream and type are
+numbers of the names tables and not names, because a number is
 compared without decoding when a reader asks for some types only, and because a name of 12 letters in each of a million
 records is 10 MB that say nothing; the price is that the names tables must be whole, so each of their entries has a
 checksum of its own. The format byte makes room for wider fields later.
@@ -29,25 +32,31 @@ RECORD_FORMAT: Final = 1
 FLAG_ERASED: Final = 1
 FLAG_CAUSED: Final = 2
 FLAG_CORRELATED: Final = 4
-FLAGS_KNOWN: Final = FLAG_ERASED | FLAG_CAUSED | FLAG_CORRELATED
+FLAG_KEYED: Final = 8
+FLAGS_KNOWN: Final = FLAG_ERASED | FLAG_CAUSED | FLAG_CORRELATED | FLAG_KEYED
 
 _HEAD: Final = struct.Struct(">BBHIIQHHH")
 _CRC: Final = struct.Struct("<I")
 _U64: Final = struct.Struct(">Q")
 _SNAPSHOT: Final = struct.Struct(">IH")
 RECORD_HEAD_BYTES: Final = _HEAD.size
+POSITION_BYTES: Final = _U64.size
 RECORD_BYTES_MIN: Final = _HEAD.size + _CRC.size
 
 RESIDUE: Final = 0x2144DF1C
 """crc32 of anything followed by its own crc32 in little-endian, whatever the start value (a property of CRC-32)."""
 
-Record = tuple[int, int, int, int, int, int, int, int, str, int, bytes]
-"""Flags, type and stream numbers, version, recorded_at, place, count, type version, correlation, causation, payload."""
+Record = tuple[int, int, int, int, int, int, int, int, str, int, bytes, bytes, bytes]
+"""Flags, type and stream numbers, version, recorded_at, place, count, type version, correlation, causation, key (empty
+without one), digest, payload."""
 
+FLAGS: Final = 0
 STREAM: Final = 2
 VERSION: Final = 3
 PLACE: Final = 5
 COUNT: Final = 6
+APPEND_KEY: Final = 10
+DIGEST: Final = 11
 """Where they are in a `Record`."""
 
 pack_position = _U64.pack
@@ -74,9 +83,14 @@ def encode_record(  # noqa: PLR0913, PLR0917 - one argument a field, on the hott
     correlation: bytes,
     causation: int,
     payload: bytes,
+    append_key: bytes = b"",
+    digest: bytes = b"",
+    flags: int = 0,
 ) -> bytes:
-    """Bytes of a record that lies under `key` (a packed position). The arguments were checked by `admission`."""
-    flags = 0
+    """Bytes of a record that lies under `key` (a packed position). The arguments were checked by `admission`.
+
+    `append_key` and `digest` go with the first record of an append; `flags` is `FLAG_ERASED` for a stub.
+    """
     middle = b""
     if causation:
         flags |= FLAG_CAUSED
@@ -84,6 +98,9 @@ def encode_record(  # noqa: PLR0913, PLR0917 - one argument a field, on the hott
     if correlation:
         flags |= FLAG_CORRELATED
         middle += bytes((len(correlation),)) + correlation
+    if append_key:
+        flags |= FLAG_KEYED
+        middle += bytes((len(append_key) - 1,)) + append_key + bytes((len(digest),)) + digest
     body = (
         _HEAD.pack(RECORD_FORMAT, flags, type_number, stream_number, version, recorded_at, place, count, type_version)
         + middle
@@ -105,19 +122,20 @@ def decode_record(key: bytes, value: bytes) -> Record:
     if flags <= FLAG_ERASED:
         payload = value[RECORD_HEAD_BYTES:-4]
         return (
-            flags, type_number, stream_number, version, recorded_at, place, count, type_version, "", 0, payload
+            flags, type_number, stream_number, version, recorded_at, place, count, type_version,
+            "", 0, b"", b"", payload,
         )  # fmt: skip
-    correlation, causation, payload = decode_middle(key, value, flags)
+    correlation, causation, append_key, digest, payload = decode_middle(key, value, flags)
     return (
         flags, type_number, stream_number, version, recorded_at, place, count, type_version,
-        correlation, causation, payload,
+        correlation, causation, append_key, digest, payload,
     )  # fmt: skip
 
 
-def decode_middle(key: bytes, value: bytes, flags: int) -> tuple[str, int, bytes]:
-    """Correlation, causation and payload of a record that has one of the optional parts. Raises `BadRecord`."""
+def decode_middle(key: bytes, value: bytes, flags: int) -> tuple[str, int, bytes, bytes, bytes]:
+    """Correlation, causation, key, digest and payload of a record with an optional part. Raises `BadRecord`."""
     at, end = _HEAD.size, len(value) - _CRC.size
-    causation, correlation = 0, ""
+    causation, correlation, append_key, digest = 0, "", b"", b""
     if flags & FLAG_CAUSED:
         if at + _U64.size > end:
             raise bad_record(key, "cut off")
@@ -131,7 +149,18 @@ def decode_middle(key: bytes, value: bytes, flags: int) -> tuple[str, int, bytes
             correlation = value[start:at].decode()
         except UnicodeDecodeError:
             raise bad_record(key, "correlation is not UTF-8") from None
-    return correlation, causation, value[at:end]
+    if flags & FLAG_KEYED:
+        append_key, at = _short(key, value, at, end, least=1)
+        digest, at = _short(key, value, at, end)
+    return correlation, causation, append_key, digest, value[at:end]
+
+
+def _short(key: bytes, value: bytes, at: int, end: int, least: int = 0) -> tuple[bytes, int]:
+    """Bytes behind one byte of length, which does not count the `least` that there are always; where they end."""
+    stop = at + 1 + value[at] + least if at < end else end + 1
+    if stop > end:
+        raise bad_record(key, "cut off")
+    return value[at + 1 : stop], stop
 
 
 def bad_record(key: bytes, reason: str) -> BadRecord:

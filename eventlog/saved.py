@@ -33,6 +33,12 @@ class SavedSnapshots:
         """The one that waits for a stream."""
         return self._waiting.get(stream)
 
+    def drop(self, stream: str) -> None:
+        """What waits for a stream is not to be written: it holds what is erased."""
+        with self._lock:
+            dropped = self._waiting.pop(stream, None)
+            self._bytes -= len(dropped.payload) if dropped else 0
+
     def take(self) -> Mapping[str, Snapshot]:
         """All that wait, to be written now. Those of a transaction that fails are lost."""
         if not self._waiting:

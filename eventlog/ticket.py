@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
-from eventlog.admission import Prepared, note_in_chain
+from eventlog.admission import Outcome, Wish, note_in_chain
 from eventlog.errors import EventLogError
 from eventlog.log import Done
-from eventlog.types import Appended
 
 logger: Final = logging.getLogger("eventlog")
 
 
 class Ticket:
-    """A prepared batch with whoever waits for it. `resolve` is called once, by the thread that commits."""
+    """A wish with whoever waits for it. `resolve` is called once, by the thread that commits."""
 
     __slots__ = ("done", "future", "item", "outcome", "waiter")
 
-    def __init__(self, item: Prepared) -> None:
+    def __init__(self, item: Wish) -> None:
         self.item = item
-        self.outcome: Appended | EventLogError | None = None
+        self.outcome: Outcome | None = None
         self.done: Done | None = None
-        self.future: Future[Appended] | None = None
+        self.future: Future[Any] | None = None
         self.waiter: threading.Lock | None = None
 
-    def with_future(self, done: Done | None) -> Future[Appended]:
+    def with_future(self, done: Done | None) -> Future[Any]:
         """Answer by a future, which cannot be cancelled, and by a callback if there is one."""
         self.done = done
-        future: Future[Appended] = Future()
+        future: Future[Any] = Future()
         self.future = future
         future.set_running_or_notify_cancel()
         return future
@@ -42,7 +41,15 @@ class Ticket:
         waiter.acquire()
         return waiter
 
-    def resolve(self, outcome: Appended | EventLogError) -> None:
+    def answer(self) -> Outcome:
+        """What came of it, to whoever has waited. Raises it if it is an error."""
+        outcome = self.outcome
+        assert outcome is not None
+        if isinstance(outcome, EventLogError):
+            raise outcome
+        return outcome
+
+    def resolve(self, outcome: Outcome) -> None:
         """Tell the caller. A callback that raises is logged and harms nobody else."""
         self.outcome = outcome
         note_in_chain(self.item, outcome)  # also what failed after it was decided, with its transaction
@@ -55,6 +62,43 @@ class Ticket:
                 self.future.set_result(outcome)
         if self.done is not None:
             call(self.done, outcome)
+
+
+class Alone:
+    """Work that the committer's thread does between two transactions, behind everything that was queued before."""
+
+    __slots__ = ("future", "work")
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
+        self.future: Future[Any] = Future()
+        self.future.set_running_or_notify_cancel()
+
+    def do(self) -> None:
+        """Do it and tell who waits for it."""
+        try:
+            result = self.work()
+        except BaseException as error:  # noqa: BLE001 - it is the caller's, in whose thread it is raised
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+def together(tickets: Sequence[Ticket], done: Callable[[EventLogError | None], None]) -> Sequence[Ticket]:
+    """Let `done` be called when the last of them is answered, with the first error if there was one."""
+    left, errors = len(tickets), []
+
+    def answered(outcome: object) -> None:
+        nonlocal left
+        left -= 1  # always on the committer's thread
+        if isinstance(outcome, EventLogError):
+            errors.append(outcome)
+        if not left:
+            done(errors[0] if errors else None)
+
+    for ticket in tickets:
+        ticket.done = answered
+    return tickets
 
 
 def call(callback: Callable[[Any], None], value: object) -> None:

@@ -65,6 +65,15 @@ class NewEvent(msgspec.Struct, frozen=True, gc=False):
     type_version: int = 1
 
 
+class Part(msgspec.Struct, frozen=True):
+    """What `append_many` appends to one of its streams; the fields are those of `append`."""
+
+    stream: str
+    events: Sequence[Any]
+    expect: Expect = "any"
+    snapshot: Snapshot | None = None
+
+
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
     """A cached fold of one stream up to and including `version`. Only a cache: it may be dropped at any time."""
 
@@ -92,6 +101,10 @@ class StoredEvent(msgspec.Struct, frozen=True, gc=False):
     """Position of the event that led to this one; 0 where there is none."""
     payload: bytes
     erased: bool = False
+    """Whether it is a stub: its text was taken out by `erase`."""
+    key: bytes = b""
+    """Idempotency key of the batch, in its first event; empty without one."""
+    digest: bytes = b""
 
     @property
     def ends_batch(self) -> bool:
@@ -107,6 +120,8 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     stream_version: int
     """Version of the stream after the batch."""
     known: bool = False
+    others: tuple[Appended, ...] = ()
+    """What went to the further streams of `append_many`, in its order."""
 
     @property
     def positions(self) -> range:
@@ -115,16 +130,77 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """What `find` knows about an idempotency key."""
+    """What `find` knows about an idempotency key: the events of its stream that were appended with it."""
 
     first_position: int
     count: int
     digest: bytes
+    """Empty when they are erased."""
 
     @property
     def positions(self) -> range:
         """The positions of the batch's events."""
         return range(self.first_position, self.first_position + self.count)
+
+
+class Erasure(msgspec.Struct, frozen=True):
+    """What one `erase` has done."""
+
+    events: int
+    """Events that are stubs now and were none before."""
+    before: int
+    """Events that were stubs already."""
+    damaged: tuple[int, ...] = ()
+    """Positions whose records cannot be read: nothing is known of what they hold, and they were left as they are."""
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """What one `compact` has done."""
+
+    generation: int
+    bytes_before: int
+    bytes_after: int
+    readers: tuple[int, ...] = ()
+    """Processes that still read the file of before: what was erased is in their hands until they read again or end."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether the file of before is deleted and nobody has it open."""
+        return not self.readers
+
+
+class BackedUp(msgspec.Struct, frozen=True):
+    """What one `backup` has copied: everything up to a position, and nothing behind it."""
+
+    head: int
+    bytes: int
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that `check` found wrong. `position` and `stream` where it lies, as far as that is known."""
+
+    what: str
+    """A short name from a fixed list, see `eventlog.check`."""
+    detail: str
+    position: int = 0
+    stream: str = ""
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What one `check` has looked at, and what it found wrong."""
+
+    events: int
+    streams: int
+    keys: int
+    erased: int
+    findings: tuple[Finding, ...] = ()
+    """The first of them; `more` counts those that are left out."""
+    more: int = 0
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
 
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
@@ -272,17 +348,28 @@ class ViewBatch(msgspec.Struct, frozen=True):
 def text_paths(struct: type[msgspec.Struct]) -> Sequence[str]:
     """Paths of the erasable fields of a struct, found by introspection, also inside nested structs and lists.
 
-    Raises `InvalidArgument` for a `str` that is neither `Text`, `Code` nor `Literal`.
+    Raises `InvalidArgument` for a `str` that is neither `Text`, `Code` nor `Literal`, and for a `Text` that may not be
+    empty: it could not be read again once it is erased.
     """
     found: list[str] = []
     _walk(msgspec.inspect.type_info(struct), "", found, ())
     return found
 
 
+def is_text(info: msgspec.inspect.Type) -> bool | None:
+    """Whether a type is `Text` (true) or `Code` (false); None for all others."""
+    extra = info.extra if isinstance(info, msgspec.inspect.Metadata) else None
+    said: bool | None = (extra or {}).get(_ERASABLE)
+    return said
+
+
 def _walk(info: msgspec.inspect.Type, path: str, found: list[str], inside: tuple[type, ...]) -> None:
     inspect = msgspec.inspect
-    if isinstance(info, inspect.Metadata) and (info.extra or {}).get(_ERASABLE) is not None:
-        if (info.extra or {})[_ERASABLE]:
+    text = is_text(info)
+    if text is not None:
+        if text:
+            if any(getattr(getattr(info, "type", None), limit, None) for limit in ("min_length", "pattern")):
+                raise InvalidArgument(f"the text {path!r} must be allowed to be empty", value=path)
             found.append(path)
         return
     if isinstance(info, inspect.StrType | inspect.AnyType):

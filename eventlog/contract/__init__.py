@@ -13,14 +13,24 @@ opens the same store again, as after a restart of the program.
 """
 
 from eventlog.contract.appending import AppendingContract
+from eventlog.contract.erasing import ClosingContract, ErasingContract
 from eventlog.contract.following import FollowingContract
 from eventlog.contract.machine import LogMachine, MachineContract
+from eventlog.contract.many import ManyContract
 from eventlog.contract.reading import ReadingContract
 from eventlog.contract.support import NewStore, OpenLog
 
 
-class EventLogContract(AppendingContract, ReadingContract, FollowingContract, MachineContract):
-    """The whole contract, ordered by property: appending, reading, following, and any sequence of all of them."""
+class EventLogContract(
+    AppendingContract,
+    ManyContract,
+    ReadingContract,
+    FollowingContract,
+    ClosingContract,
+    ErasingContract,
+    MachineContract,
+):
+    """The whole contract, ordered by property, and at the end any sequence of verbs."""
 
 
 __all__ = ["EventLogContract", "LogMachine", "NewStore", "OpenLog"]

@@ -1,5 +1,4 @@
 """The contract of `append`: all or nothing, in order, once a key, as expected."""
-# ruff: noqa: PLR2004 - expected figures stand where they are expected
 
 from __future__ import annotations
 

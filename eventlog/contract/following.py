@@ -1,5 +1,4 @@
 """The contract of checkpoints, bells and followers."""
-# ruff: noqa: PLR2004 - expected figures stand where they are expected
 
 from __future__ import annotations
 

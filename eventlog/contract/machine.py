@@ -14,11 +14,20 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from eventlog.contract.support import Contract, NewStore
-from eventlog.errors import CheckpointBeyondHead, CheckpointConflict, EventLogError, KeyReused, WrongExpectedVersion
+from eventlog.errors import (
+    CheckpointBeyondHead,
+    CheckpointConflict,
+    EventLogError,
+    KeyErased,
+    KeyReused,
+    StreamClosed,
+    WrongExpectedVersion,
+)
 from eventlog.log import EventLog
-from eventlog.types import Appended, AscendingKey, NewEvent, Snapshot
+from eventlog.types import Appended, AscendingKey, NewEvent, Part, Snapshot
 
 STREAMS = st.sampled_from(["a", "b", "a/long/" + "x" * 900])
 PAYLOADS = st.lists(st.binary(max_size=40), min_size=1, max_size=4)
@@ -33,9 +42,11 @@ class Model:
 
     def __init__(self) -> None:
         self.events: list[tuple[str, int, int, int, bytes]] = []
-        self.keys: dict[tuple[str, bytes], tuple[Appended, bytes]] = {}
+        self.keys: dict[tuple[str, bytes], tuple[tuple[Appended, ...], bytes]] = {}
         self.checkpoints: dict[str, int] = {}
         self.snapshots: dict[str, Snapshot] = {}
+        self.closed: set[str] = set()
+        self.erased: set[int] = set()
 
     def version(self, stream: str) -> int:
         """How many events a stream has."""
@@ -45,20 +56,51 @@ class Model:
         self, stream: str, payloads: list[bytes], expect: Any, key: bytes | None, digest: bytes
     ) -> Appended | type[EventLogError]:
         """The answer that a log must give, or the kind of its error."""
-        version = self.version(stream)
-        if key is not None and (stream, key) in self.keys:
-            first, known_digest = self.keys[stream, key]
-            if digest != known_digest:
-                return KeyReused
-            return Appended(first.first_position, first.count, first.stream_version, True)
-        if not {"any": True, "none": version == 0, "exists": version > 0}.get(expect, expect == version):
-            return WrongExpectedVersion
-        appended = Appended(len(self.events) + 1, len(payloads), version + len(payloads))
-        for place, payload in enumerate(payloads):
-            self.events.append((stream, version + place + 1, place, len(payloads), payload))
+        answer = self.append_many([(stream, payloads, expect)], key, digest)
+        if not isinstance(answer, tuple):
+            return answer
+        return replace(answer[0], others=answer[1:]) if len(answer) > 1 else answer[0]
+
+    def append_many(
+        self, parts: list[tuple[str, list[bytes], Any]], key: bytes | None, digest: bytes
+    ) -> tuple[Appended, ...] | type[EventLogError]:
+        """The same for several streams, which is decided as a whole."""
+        first = parts[0][0]
+        if key is not None and (first, key) in self.keys:
+            answer, known_digest = self.keys[first, key]
+            if answer[0].first_position in self.erased:
+                return KeyErased
+            return KeyReused if digest != known_digest else tuple(replace(part, known=True) for part in answer)
+        for stream, _, expect in parts:
+            version = self.version(stream)
+            if stream in self.closed:
+                return StreamClosed
+            if not {"any": True, "none": version == 0, "exists": version > 0}.get(expect, expect == version):
+                return WrongExpectedVersion
+        place, count = 0, sum(len(payloads) for _, payloads, _ in parts)
+        appended = []
+        for stream, payloads, _ in parts:
+            version = self.version(stream)
+            appended.append(Appended(len(self.events) + 1, len(payloads), version + len(payloads)))
+            for step, payload in enumerate(payloads):
+                self.events.append((stream, version + step + 1, place + step, count, payload))
+            place += len(payloads)
         if key is not None:
-            self.keys[stream, key] = appended, digest
-        return appended
+            self.keys[first, key] = tuple(appended), digest
+        return tuple(appended)
+
+    def erase(self, stream: str, versions: set[int] | None) -> tuple[int, int]:
+        """How many events become stubs, and how many are stubs already."""
+        new = before = 0
+        for index, event in enumerate(self.events):
+            if event[0] != stream or (versions is not None and event[1] not in versions):
+                continue
+            before += index + 1 in self.erased
+            new += index + 1 not in self.erased
+            self.erased.add(index + 1)
+            self.events[index] = (*event[:4], b"")
+        self.snapshots.pop(stream, None)
+        return new, before
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -77,7 +119,7 @@ class LogMachine(RuleBasedStateMachine):
         self.model = Model()
 
     @rule(stream=STREAMS, payloads=PAYLOADS, expect=EXPECTS, key=KEYS, digest=DIGESTS, wait=st.booleans())
-    def append(  # noqa: D102
+    def append(
         self,
         stream: str,
         payloads: list[bytes],
@@ -96,12 +138,51 @@ class LogMachine(RuleBasedStateMachine):
             self.settle()
 
     @rule(stream=STREAMS, payload=st.binary(max_size=3000))
-    def snapshot(self, stream: str, payload: bytes) -> None:  # noqa: D102
+    def snapshot(self, stream: str, payload: bytes) -> None:
         version = self.model.version(stream)
         snapshot = Snapshot(version + 1, "v1", payload)
         future = self.log.append_nowait(stream, [NewEvent("t", b"s")], expect=version, snapshot=snapshot)
-        self._queued.append((future, self.model.append(stream, [b"s"], version, None, b"")))
-        self.model.snapshots[stream] = snapshot
+        answer = self.model.append(stream, [b"s"], version, None, b"")
+        self._queued.append((future, answer))
+        if isinstance(answer, Appended):
+            self.model.snapshots[stream] = snapshot
+
+    @precondition(lambda self: not self._queued)
+    @rule(
+        parts=st.lists(st.tuples(STREAMS, PAYLOADS, EXPECTS), min_size=1, max_size=3, unique_by=lambda part: part[0]),
+        key=KEYS,
+        digest=DIGESTS,
+    )
+    def append_many(self, parts: list[tuple[str, list[bytes], Any]], key: bytes | None, digest: bytes) -> None:
+        parts = [
+            (stream, payloads, self.model.version(stream) if expect == "right" else expect)
+            for stream, payloads, expect in parts
+        ]
+        expected = self.model.append_many(parts, key, digest)
+        given_parts = [
+            Part(stream, [NewEvent("t", payload) for payload in payloads], expect) for stream, payloads, expect in parts
+        ]
+        found: object
+        try:
+            found = self.log.append_many(given_parts, key=key, digest=digest)
+        except EventLogError as error:
+            found = type(error)
+        assert found == expected
+
+    @precondition(lambda self: not self._queued)
+    @rule(stream=STREAMS)
+    def close_stream(self, stream: str) -> None:
+        version = self.model.version(stream)
+        if not version:
+            return
+        assert self.log.close_stream(stream) == version
+        self.model.closed.add(stream)
+
+    @precondition(lambda self: not self._queued)
+    @rule(stream=STREAMS, versions=st.none() | st.sets(st.integers(1, 6)))
+    def erase(self, stream: str, versions: set[int] | None) -> None:
+        erased = self.log.erase(stream, versions)
+        assert (erased.events, erased.before) == self.model.erase(stream, versions)
 
     @rule()
     def settle(self) -> None:
@@ -113,7 +194,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: not self._queued)
     @rule(name=NAMES, expected=st.integers(0, 3), position=st.integers(0, 6))
-    def move_checkpoint(self, name: str, expected: int, position: int) -> None:  # noqa: D102
+    def move_checkpoint(self, name: str, expected: int, position: int) -> None:
         actual = self.model.checkpoints.get(name, 0)
         try:
             self.log.set_checkpoint(name, expected, position)
@@ -134,7 +215,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: not self._queued)
     @rule(stream=STREAMS, after=st.integers(0, 12), limit=st.none() | st.integers(0, 5), backwards=st.booleans())
-    def read(self, stream: str, after: int, limit: int | None, backwards: bool) -> None:  # noqa: D102, FBT001
+    def read(self, stream: str, after: int, limit: int | None, backwards: bool) -> None:  # noqa: FBT001
         expected = [event[4] for event in self.model.events if event[0] == stream][after:]
         if backwards:
             expected.reverse()
@@ -143,11 +224,13 @@ class LogMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: not self._queued)
     @rule(stream=STREAMS, key=KEYS.filter(lambda key: key is not None))
-    def find(self, stream: str, key: bytes) -> None:  # noqa: D102
+    def find(self, stream: str, key: bytes) -> None:
         found, known = self.log.find(stream, key), self.model.keys.get((stream, key))
         assert (found is None) == (known is None)
         if found is not None and known is not None:
-            assert (found.positions, found.digest) == (known[0].positions, known[1])
+            first = known[0][0]
+            digest = b"" if first.first_position in self.model.erased else known[1]
+            assert (found.positions, found.digest) == (first.positions, digest)
 
     @invariant()
     @precondition(lambda self: not self._queued)

@@ -1,5 +1,4 @@
 """The contract of reading: every event once, in order, up to the end that the log had."""
-# ruff: noqa: PLR2004 - expected figures stand where they are expected
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def events(*payloads: bytes, type_name: str = "thing") -> list[NewEvent]:
     return [NewEvent(type_name, payload) for payload in payloads]
 
 
-def twice(log: EventLog, open_log: OpenLog) -> Iterator[EventLog]:
+def twice(log: EventLog, open_log: OpenLog, types: Registry | None = None) -> Iterator[EventLog]:
     """The open log, and then the same store after a restart."""
     yield log
-    yield open_log()
+    yield open_log(types)

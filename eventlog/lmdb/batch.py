@@ -8,31 +8,47 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import lmdb
+import msgspec
 
-from eventlog.admission import KnownKey, Prepared, decide, note_in_chain, undo_in_chain
+from eventlog.admission import (
+    Closing,
+    Erasing,
+    KnownKey,
+    Outcome,
+    Prepared,
+    Wish,
+    decide,
+    decide_closing,
+    note_in_chain,
+    undo_in_chain,
+)
 from eventlog.errors import BadRecord, EventLogError, TooLarge
 from eventlog.lmdb.checkpoints import Unwritten
 from eventlog.lmdb.layout import (
     STREAMS_MAX,
     TYPES_MAX,
     Tables,
+    closed_key,
     last_number,
     name_key,
     pack_checkpoint,
-    pack_key,
     pack_stream_number,
     pack_type_number,
     stream_number,
     type_names,
-    unpack_key,
 )
 from eventlog.record import (
+    APPEND_KEY,
     COUNT,
+    DIGEST,
+    FLAG_ERASED,
+    FLAGS,
     PLACE,
+    POSITION_BYTES,
     STREAM,
     VERSION,
     Record,
@@ -41,6 +57,7 @@ from eventlog.record import (
     pack_position,
     pack_snapshot,
     seal,
+    unpack_position,
     unseal,
 )
 from eventlog.types import Appended, Chain, Snapshot
@@ -58,8 +75,10 @@ class Memory:
         self.streams_last = last_number(txn, tables.names)
         self.types = {name: number for number, name in type_names(txn, tables).items()}
         self.types_last = last_number(txn, tables.types)
-        self.streams: dict[str, tuple[int, int]] = {}
-        """Number and version of streams that were used lately; (0, 0) is never kept."""
+        self.transaction = txn.id() - 1
+        """Number of the newest durable transaction when this was learnt."""
+        self.streams: dict[str, Stream] = {}
+        """Streams that were used lately; one that does not exist is never kept."""
 
     def adopt(self, batch: Batch) -> None:
         """Take over what a durable transaction has changed."""
@@ -75,6 +94,11 @@ class Memory:
             del streams[next(iter(streams))]
 
 
+Stream = tuple[int, int, bool]
+"""Number, version, and whether it is closed."""
+NO_STREAM: Final[Stream] = (0, 0, False)
+
+
 class Batch:
     """Appends that share one transaction, decided in order, each against the state that those before it have made."""
 
@@ -86,24 +110,28 @@ class Batch:
         self.position = memory.head + 1
         """The next one to be given."""
         self.streams_last = memory.streams_last
-        self.streams: dict[str, tuple[int, int]] = {}
+        self.transaction = txn.id()
+        self.streams: dict[str, Stream] = {}
         self.types: dict[str, int] = {}
         self.changed = False
+        """Whether there is anything to commit."""
         self.records: list[tuple[bytes, bytes]] = []
         self._stream_rows: list[tuple[bytes, bytes]] = []
         self._key_rows: dict[bytes, bytes] = {}
         self._known: dict[tuple[int, bytes], KnownKey] = {}
-        self._snapshots: dict[bytes, bytes] = {}
+        self._snapshots: dict[bytes, bytes | None] = {}
+        """By stream; None takes it away."""
         self._chains: list[Chain] = []
         """Those that were broken here."""
 
-    def admit(self, item: Prepared) -> Appended | EventLogError:
-        """Decide one append and stage its rows. An error is an answer: it belongs to this append alone."""
+    def admit(self, item: Wish) -> Outcome:
+        """Decide one wish and stage its rows. An error is an answer: it belongs to this wish alone."""
+        outcome: Outcome
         try:
-            number, version = self._stream(item.stream)
-            known = None if item.key is None or not number else self._known_key(item.stream, number, item.key)
-            answer = decide(item, version, known)
-            outcome = self._stage(item, number, version) if answer is None else answer
+            if isinstance(item, Prepared):
+                outcome = self._append(item) if not item.others else self._append_many(item)
+            else:
+                outcome = self._close(item) if isinstance(item, Closing) else self._erase(item)
         except EventLogError as error:
             outcome = error
         chain = item.chain
@@ -113,6 +141,59 @@ class Batch:
             if whole and chain.cause is not None:
                 self._chains.append(chain)
         return outcome
+
+    def _append(self, item: Prepared) -> Appended | EventLogError:
+        stream = self._stream(item.stream)
+        known = None if item.key is None or not stream[0] else self._known_key(item.stream, stream[0], item.key)
+        answer = decide(item, stream[1], known, closed=stream[2])
+        return self._stage(item, stream, 0, len(item.events)) if answer is None else answer
+
+    def _append_many(self, item: Prepared) -> Appended | EventLogError:
+        """All parts or none: each is decided before the first is staged."""
+        streams = [self._stream(part.stream) for part in item.parts]
+        for part, (number, version, closed) in zip(item.parts, streams, strict=True):
+            known = None if part.key is None or not number else self._known_key(part.stream, number, part.key)
+            answer = decide(part, version, known, closed=closed)
+            if answer is not None:
+                return answer
+        place, count = 0, sum(len(part.events) for part in item.parts)
+        staged = []
+        for part, stream in zip(item.parts, streams, strict=True):
+            staged.append(self._stage(part, stream, place, count))
+            place += len(part.events)
+        first, *others = staged
+        appended = msgspec.structs.replace(first, others=tuple(others))
+        if item.key is not None:
+            self._remember_key(item, streams[0][0] or self.streams[item.stream][0], appended)
+        return appended
+
+    def _close(self, item: Closing) -> int | EventLogError:
+        number, version, closed = self._stream(item.stream)
+        answer = decide_closing(item, version, closed=closed)
+        if answer is not None:
+            return answer
+        key = closed_key(number)
+        self._txn.put(key, seal(key, b""), db=self._tables.about)
+        self.streams[item.stream] = number, version, True
+        self.changed = True
+        return version
+
+    def _erase(self, item: Erasing) -> int:
+        """Put stubs in place of records. The key of an append stays, so that it is not appended again."""
+        number, _, _ = self._stream(item.stream)
+        found = [(stub, self._record(item.stream, number, pack_position(stub.position))) for stub in item.stubs]
+        new = [(stub, record) for stub, record in found if not record[FLAGS] & FLAG_ERASED]
+        for stub, record in new:
+            key = pack_position(stub.position)
+            _, type_number, _, version, at, place, count, _, correlation, causation, append_key, _, _ = record
+            value = encode_record(
+                key, type_number, number, version, at, place, count, stub.type_version,
+                correlation.encode(), causation, stub.payload, append_key, b"", FLAG_ERASED,
+            )  # fmt: skip
+            self._txn.put(key, value, db=self._tables.log)
+        self._snapshots[pack_stream_number(number)] = None
+        self.changed = True
+        return len(new)
 
     def forget(self) -> None:
         """The appends are to be decided again, in another transaction: nothing that was decided here holds."""
@@ -148,7 +229,7 @@ class Batch:
         """Let ride along the snapshots that came without an append; those of this transaction's appends are newer."""
         for stream, snapshot in saved.items():
             try:
-                number, _ = self._stream(stream)
+                number, _, _ = self._stream(stream)
             except BadRecord:
                 continue
             if number:
@@ -168,22 +249,26 @@ class Batch:
             # at the end without splitting a page in half where the keys ascend
             if not txn.put(key, value, append=True, db=tables.keys):
                 txn.put(key, value, db=tables.keys)
-        for key, value in self._snapshots.items():
-            txn.put(key, value, db=tables.snapshots)
+        for key, snapshot in self._snapshots.items():
+            if snapshot is None:
+                txn.delete(key, db=tables.snapshots)
+            else:
+                txn.put(key, snapshot, db=tables.snapshots)
 
     # --- state --------------------------------------------------------------------------------------------------------
-    def _stream(self, name: str) -> tuple[int, int]:
+    def _stream(self, name: str) -> Stream:
         entry = self.streams.get(name) or self._memory.streams.get(name)
         if entry is not None:
             return entry
         number = stream_number(self._txn, self._tables, name)
         if not number:
-            return 0, 0
+            return NO_STREAM
         cursor = self._txn.cursor(self._tables.streams)
         if not cursor.set_key(pack_stream_number(number)) or not cursor.last_dup():
             raise BadRecord(stream=name, reason="a stream has no positions")
         record = self._record(name, number, cursor.value())
-        self.streams[name] = entry = number, record[VERSION]
+        closed = self._txn.get(closed_key(number), db=self._tables.about) is not None
+        self.streams[name] = entry = number, record[VERSION], closed
         return entry
 
     def _record(self, stream: str, number: int, key: bytes) -> Record:
@@ -204,32 +289,40 @@ class Batch:
         return None if value is None else verified_key(self._txn, self._tables, stream, number, stored_key, value)
 
     # --- rows ---------------------------------------------------------------------------------------------------------
-    def _stage(self, item: Prepared, number: int, version: int) -> Appended:
+    def _stage(self, item: Prepared, stream: Stream, place: int, count: int) -> Appended:
+        """Stage the rows of one part of a batch, which begins at `place` of the batch's `count`."""
+        number, version, _ = stream
         types = [self._type_number(event.type) for event in item.events]
         if not number:
             number = self._new_stream(item.stream)
         stream_key = pack_stream_number(number)
-        first, count, now = self.position, len(item.events), self._recorded_at
-        correlation, causation = item.correlation, item.causation
-        for place, event in enumerate(item.events):
-            key = pack_position(first + place)
+        first, now = self.position, item.recorded_at or self._recorded_at
+        correlation, causation, append_key = item.correlation, item.causation, item.key or b""
+        for step, event in enumerate(item.events):
+            key = pack_position(first + step)
             record = encode_record(
-                key, types[place], number, version + place + 1, now, place, count, event.type_version,
-                correlation, causation, event.payload,
+                key, types[step], number, version + step + 1, now, place + step, count, event.type_version,
+                correlation, causation, event.payload, append_key, item.digest,
             )  # fmt: skip
+            append_key = b""
             self.records.append((key, record))
             self._stream_rows.append((stream_key, key))
-        version += count
-        self.position = first + count
-        self.streams[item.stream] = number, version
-        if item.key is not None:
-            stored_key = item.key + stream_key
-            self._key_rows[stored_key] = seal(stored_key, pack_key(first, count, item.digest))
-            self._known[number, item.key] = KnownKey(first, count, item.digest, version)
+        version += len(item.events)
+        self.position = first + len(item.events)
+        self.streams[item.stream] = number, version, False
+        appended = Appended(first, len(item.events), version)
+        if item.key is not None and not item.others:
+            self._remember_key(item, number, appended)
         if item.snapshot is not None:
             self._snapshots[stream_key] = seal(stream_key, pack_snapshot(item.snapshot))
         self.changed = True
-        return Appended(first, count, version)
+        return appended
+
+    def _remember_key(self, item: Prepared, number: int, appended: Appended) -> None:
+        assert item.key is not None
+        stored_key = item.key + pack_stream_number(number)
+        self._key_rows[stored_key] = seal(stored_key, pack_position(appended.first_position))
+        self._known[number, item.key] = KnownKey(msgspec.structs.replace(appended, known=True), item.digest)
 
     def _new_stream(self, name: str) -> int:
         if self.streams_last >= STREAMS_MAX:
@@ -258,17 +351,38 @@ class Batch:
 def verified_key(
     txn: lmdb.Transaction[Any], tables: Tables, stream: str, number: int, stored_key: bytes, value: bytes
 ) -> KnownKey:
-    """What a row of `keys` says, checked against the records that it points to. Raises `BadRecord`."""
+    """What came of a key, by the records that its row points to. Raises `BadRecord` if they know nothing of the key."""
     body = unseal(stored_key, value)
-    found = None if body is None else unpack_key(body)
-    if found is None:
+    if body is None or len(body) != POSITION_BYTES:
         raise BadRecord(stream=stream, reason="the index of keys is damaged")
-    first_position, count, digest = found
-    key = pack_position(first_position)
+    position = unpack_position(body)
+    record = _batch_record(txn, tables, stream, position)
+    if record[STREAM] != number or record[PLACE] or record[APPEND_KEY] + pack_stream_number(number) != stored_key:
+        raise BadRecord(stream=stream, position=position, reason="not what its key says")
+    first, *others = _parts(txn, tables, stream, position, record)
+    appended = msgspec.structs.replace(first, known=True, others=tuple(others))
+    return KnownKey(appended, record[DIGEST], erased=record[FLAGS] & FLAG_ERASED != 0)
+
+
+def _parts(txn: lmdb.Transaction[Any], tables: Tables, stream: str, position: int, first: Record) -> Iterator[Appended]:
+    """The streams of a batch, by its records. That of most is one, and the batch's last record says so."""
+    end = position + first[COUNT] - 1
+    last = first if end == position else _batch_record(txn, tables, stream, end)
+    if last[STREAM] == first[STREAM]:
+        yield Appended(position, first[COUNT], last[VERSION])
+        return
+    begin, before = position, first
+    for at in range(position + 1, end + 2):
+        record = _batch_record(txn, tables, stream, at) if at <= end else None
+        if record is None or record[STREAM] != before[STREAM]:
+            yield Appended(begin, at - begin, before[VERSION])
+            begin = at
+        before = record or before
+
+
+def _batch_record(txn: lmdb.Transaction[Any], tables: Tables, stream: str, position: int) -> Record:
+    key = pack_position(position)
     stored = txn.get(key, db=tables.log)
     if stored is None:
-        raise BadRecord(stream=stream, position=first_position, reason="missing")
-    record = decode_record(key, stored)
-    if record[STREAM] != number or record[PLACE] or record[COUNT] != count:
-        raise BadRecord(stream=stream, position=first_position, reason="not what its key says")
-    return KnownKey(first_position, count, digest, record[VERSION] + count - 1)
+        raise BadRecord(stream=stream, position=position, reason="missing")
+    return decode_record(key, stored)

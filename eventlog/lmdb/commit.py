@@ -18,11 +18,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any, Final
 
 import lmdb
 import msgspec
 
+from eventlog.admission import Outcome
 from eventlog.errors import (
     BadRecord,
     CloseTimeout,
@@ -39,7 +41,7 @@ from eventlog.lmdb.checkpoints import Checkpoints, Unwritten
 from eventlog.lmdb.environment import Environment, is_disk_full
 from eventlog.lmdb.layout import Header, Tables, read_header, write_header
 from eventlog.saved import SavedSnapshots
-from eventlog.ticket import Ticket, call
+from eventlog.ticket import Alone, Ticket, call
 from eventlog.types import Appended
 
 TRANSACTION_APPENDS_MAX: Final = 512
@@ -50,9 +52,8 @@ LINGER_SHARE: Final = 0.25
 
 logger: Final = logging.getLogger("eventlog")
 
-Outcome = Appended | EventLogError
-Signal = threading.Event | None
-"""What a flush waits for; None only wakes the committer."""
+Signal = threading.Event | Alone | None
+"""What a flush waits for, or what is to be done alone; None only wakes the committer."""
 
 
 def begin_write(environment: Environment) -> lmdb.Transaction[bytes]:
@@ -183,6 +184,18 @@ class Committer:
         if not signal.wait(timeout_s):
             raise OutcomeUnknown(timeout_s=timeout_s)
 
+    def alone(self, work: Callable[[], Any]) -> Future[Any]:
+        """Let the committer's thread do something while it writes nothing, behind what was queued before.
+
+        The work must not wait for this committer. Raises `LogClosed`.
+        """
+        thing = Alone(work)
+        with self._submitting:
+            if self._closing:
+                raise LogClosed
+            self._queue.put(thing)
+        return thing.future
+
     def wait_for(self, position: int, timeout_s: float) -> bool:
         """Wait until `position` is durable; False when the time is over. Raises `LogClosed`."""
         with self._arrival:
@@ -222,14 +235,17 @@ class Committer:
                     unknown = OutcomeUnknown(reason="an error inside the committer")
                     self._answer(tickets, [ticket.outcome or unknown for ticket in tickets])
                     for signal in signals:
-                        signal.set()
+                        if isinstance(signal, Alone) and not signal.future.done():
+                            signal.future.set_exception(unknown)
+                        elif not isinstance(signal, Alone):
+                            signal.set()
         finally:
             self._stopped()
 
-    def _gather(self) -> tuple[list[Ticket], list[threading.Event]]:
+    def _gather(self) -> tuple[list[Ticket], list[threading.Event | Alone]]:
         """What this round is about: at least one thing, unless checkpoints have waited long enough."""
         tickets: list[Ticket] = []
-        signals: list[threading.Event] = []
+        signals: list[threading.Event | Alone] = []
         size = 0
         linger_until = 0.0
         wait_s = self._checkpoints.wait_s()
@@ -249,12 +265,14 @@ class Committer:
                 size += thing.item.bytes
             elif thing is not None:
                 signals.append(thing)
+                if isinstance(thing, Alone):
+                    break  # what comes behind it is written behind it
         self._taken(tickets, size)
         if self._closing and self._queue.empty():
             self._stopping = True  # nothing is put any more
         return tickets, signals
 
-    def _linger(self, tickets: list[Ticket], signals: list[threading.Event], until: float) -> float:
+    def _linger(self, tickets: list[Ticket], signals: list[threading.Event | Alone], until: float) -> float:
         """Seconds to wait for more: only for as many appends as came last time, never when a flush is waited for."""
         if not tickets or signals or len(tickets) >= self._taken_last or self._closing:
             return 0.0
@@ -270,7 +288,7 @@ class Committer:
             if self._waiting_for_room:
                 self._room.notify_all()
 
-    def _round(self, tickets: list[Ticket], signals: list[threading.Event]) -> None:
+    def _round(self, tickets: list[Ticket], signals: list[threading.Event | Alone]) -> None:
         if self._abandoned:
             self._answer(tickets, [LogClosed() for _ in tickets])
             tickets = []
@@ -280,7 +298,10 @@ class Committer:
         if self._environment.relaxed and (signals or self._stopping):
             self._sync()
         for signal in signals:
-            signal.set()
+            if isinstance(signal, Alone):
+                signal.do()
+            else:
+                signal.set()
 
     def _sync(self) -> None:
         try:
@@ -319,14 +340,14 @@ class Committer:
             if txn is not None:
                 abort_write(self._environment, txn)
             self._checkpoints.give_back(unwritten)
-            self._failed(tickets, batch, error, common=txn is None, rode=rode)
+            self._failed(tickets, batch, error, common=txn is None, rode=rode, alone=alone)
             return
         started = time.perf_counter()
         try:
             commit_write(txn)
         except Exception as error:  # noqa: BLE001 - every caller must hear of it
             self._checkpoints.give_back(unwritten)
-            self._failed_commit(tickets, outcomes, batch, error, rode=rode)
+            self._failed_commit(tickets, outcomes, batch, error, rode=rode, alone=alone)
             return
         self._committed(batch, time.perf_counter() - started)
         self._answer(tickets, outcomes)
@@ -347,7 +368,7 @@ class Committer:
             if isinstance(outcome, EventLogError):
                 self.failures += 1
             else:
-                self.appends += not outcome.known
+                self.appends += isinstance(outcome, Appended) and not outcome.known
             if ticket.outcome is None:
                 ticket.resolve(outcome)
 
@@ -360,7 +381,7 @@ class Committer:
 
     # --- failures -----------------------------------------------------------------------------------------------------
     def _failed(
-        self, tickets: list[Ticket], batch: Batch | None, error: Exception, *, common: bool, rode: bool
+        self, tickets: list[Ticket], batch: Batch | None, error: Exception, *, common: bool, rode: bool, alone: bool
     ) -> None:
         """Nothing was committed: it was not tried, or the disk was full before the end of the log was touched.
 
@@ -368,6 +389,11 @@ class Committer:
         and `rode` along: a full disk, or an error that nobody knows. A `common` error came before any of them was
         looked at.
         """
+        if isinstance(error, lmdb.MapFullError) and self._environment.grow():
+            if batch is not None:
+                batch.forget()
+            self._write(tickets, alone=alone)
+            return
         full = self._full(error) is not None
         engine = isinstance(error, lmdb.Error | BadRecord)
         if len(tickets) > (not rode) and not common and (full or not engine):
@@ -384,11 +410,18 @@ class Committer:
         self._answer(tickets, [self._absent(error) for _ in tickets])
 
     def _failed_commit(
-        self, tickets: list[Ticket], outcomes: list[Outcome], batch: Batch, error: Exception, *, rode: bool
+        self,
+        tickets: list[Ticket],
+        outcomes: list[Outcome],
+        batch: Batch,
+        error: Exception,
+        *,
+        rode: bool,
+        alone: bool,
     ) -> None:
         """A commit failed. A full disk is told before the end of the log is touched, unless the engine is stuck."""
         if self._full(error) is not None and not self._stuck():
-            self._failed(tickets, batch, error, common=False, rode=rode)
+            self._failed(tickets, batch, error, common=False, rode=rode, alone=alone)
             return
         logger.error("a commit failed; the log is opened again", exc_info=error)
         try:
@@ -443,9 +476,5 @@ class Committer:
         self.head = self._memory.head
 
     def _is_written(self, batch: Batch) -> bool:
-        """Whether a batch whose commit failed is in the file all the same."""
-        if self._memory.head < batch.position - 1 or not batch.records:
-            return False
-        key, record = batch.records[0]
-        with self._environment.reading() as (txn, tables):
-            return txn.get(key, db=tables.log) == record
+        """Whether a transaction whose commit failed is in the file all the same. Asked after it was opened again."""
+        return self._memory.transaction >= batch.transaction

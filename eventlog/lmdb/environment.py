@@ -41,6 +41,9 @@ MAP_BYTES_DEFAULT: Final = (
 )
 
 
+MAP_BYTES_MAX_DEFAULT: Final = 1 << 40 if sys.maxsize > 1 << 32 else 1 << 30
+"""Where growing ends, if nobody says."""
+
 FREE_BYTES_FEW: Final = 1 << 20
 
 
@@ -64,9 +67,10 @@ def is_disk_full(error: BaseException, path: Path) -> bool:
 class Environment:
     """One generation's `data.mdb`, open. All reading goes through `with environment.reading() as (txn, tables)`."""
 
-    def __init__(self, path: Path, *, map_size: int, relaxed: bool, readonly: bool) -> None:
+    def __init__(self, path: Path, *, map_size: int, map_size_max: int, relaxed: bool, readonly: bool) -> None:
         self.path = path
         self.map_size = map_size
+        self.map_size_max = map_size_max
         self.relaxed = relaxed
         self.readonly = readonly
         self._pid = os.getpid()
@@ -141,6 +145,21 @@ class Environment:
         """Close the file once no read transaction is open. Readers that come later get `LogClosed`."""
         self._close(suspended=False)
 
+    def grow(self) -> bool:
+        """Double the map, up to its largest size; False where it has that. Only between transactions of the writer."""
+        size = min(self.map_size * 2, self.map_size_max)
+        if size <= self.map_size:
+            return False
+        with self.quiet():
+            self.handle.set_mapsize(size)
+        self.map_size = size
+        return True
+
+    def _adopt_size(self) -> None:
+        """Take over the size that a writer in another process has given the map."""
+        with self.quiet():
+            self.handle.set_mapsize(0)
+
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Nobody reads inside the block: those who do are waited for, those who come wait."""
@@ -203,9 +222,13 @@ class Environment:
             self._reading += 1
         try:
             return self._begin_read(handle), tables
+        except lmdb.MapResizedError:
+            self._leave_gate()
         except BaseException:
             self._leave_gate()
             raise
+        self._adopt_size()
+        return self.enter()
 
     def leave(self, txn: lmdb.Transaction[bytes]) -> None:
         """End a read transaction; used by `Reading`."""

@@ -5,11 +5,12 @@
     names         stream number (4)                → name                         always appended
     numbers       name, or a digest of a long one  → stream number (4)
     types         type number (2)                  → type name
-    keys          key ‖ stream number (4)          → first position, count, digest
+    keys          key ‖ stream number (4)          → position of the append's first record
     checkpoints   follower's name                  → position
     snapshots     stream number (4)                → version, schema, payload
     views         length of follower's name (2) ‖ name ‖ key → what the follower keeps there
     about         "header"                         → format, engine, log id
+                  "closed" ‖ stream number (4)     → nothing: the stream is closed
 
 Version v of a stream is the v-th of its positions, so no version is stored in an index; a start in the middle is found
 by bisecting positions. A key has its stream number *behind* it: it is unique within its stream as with the number in
@@ -37,7 +38,6 @@ _NAME_KEY_BYTES_MAX: Final = 256
 
 _U32: Final = struct.Struct(">I")
 _U16: Final = struct.Struct(">H")
-_KEY: Final = struct.Struct(">QH")
 _CHECKPOINT: Final = struct.Struct(">Q")
 
 pack_stream_number = _U32.pack
@@ -144,17 +144,9 @@ def last_number(txn: Read, table: Any) -> int:
 
 
 # --- small entries ----------------------------------------------------------------------------------------------------
-def pack_key(first_position: int, count: int, digest: bytes) -> bytes:
-    """What lies under a key."""
-    return _KEY.pack(first_position, count) + digest
-
-
-def unpack_key(body: bytes) -> tuple[int, int, bytes] | None:
-    """First position, count and digest, or None if that cannot be."""
-    if len(body) < _KEY.size:
-        return None
-    first_position, count = _KEY.unpack_from(body)
-    return first_position, count, body[_KEY.size :]
+def closed_key(number: int) -> bytes:
+    """Where in `about` it is said that a stream is closed."""
+    return b"closed" + pack_stream_number(number)
 
 
 def view_key(name: bytes, key: bytes) -> bytes:

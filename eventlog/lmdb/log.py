@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, Self
 
 from eventlog.admission import (
     POSITION_MAX,
+    Outcome,
+    Wish,
+    by_part,
     check_answering,
     check_callable,
     check_integer,
@@ -25,16 +28,31 @@ from eventlog.admission import (
     check_view_key,
     check_view_range,
     prepare,
+    prepare_closing,
+    prepare_many,
 )
-from eventlog.errors import InvalidArgument, LogClosed, OutcomeUnknown, ReadOnlyLog
+from eventlog.erase import Plan
+from eventlog.errors import EventLogError, InvalidArgument, LogClosed, OutcomeUnknown, ReadOnlyLog
 from eventlog.lmdb.commit import Committer
-from eventlog.lmdb.environment import MAP_BYTES_DEFAULT
+from eventlog.lmdb.environment import MAP_BYTES_DEFAULT, MAP_BYTES_MAX_DEFAULT
 from eventlog.lmdb.shared import Mode, Options, Shared, acquire, release
 from eventlog.log import Done, LogStats, OnBad
 from eventlog.memory_store import wall_clock
 from eventlog.saved import newer
-from eventlog.ticket import Ticket
-from eventlog.types import VIEW_ENTRIES_MAX, Appended, Chain, Expect, Found, Registry, Snapshot, StoredEvent, ViewBatch
+from eventlog.ticket import Ticket, together
+from eventlog.types import (
+    VIEW_ENTRIES_MAX,
+    Appended,
+    Chain,
+    Erasure,
+    Expect,
+    Found,
+    Part,
+    Registry,
+    Snapshot,
+    StoredEvent,
+    ViewBatch,
+)
 
 MAP_BYTES_MIN: Final = 1 << 20
 _POLL_S: Final = 0.01
@@ -48,6 +66,7 @@ def open_log(
     readonly: bool = False,
     create: bool = True,
     map_size: int | None = None,
+    map_size_max: int | None = None,
     clock: Callable[[], int] | None = None,
 ) -> LmdbLog:
     """Open the log in a directory, making it if it is not there and `create` is true.
@@ -55,8 +74,9 @@ def open_log(
     `mode`: "durable" (acknowledged means that it survives a loss of power) or "relaxed" (which may lose the last
     acknowledged events, a suffix, and flushes once a commit instead of twice). `readonly` opens beside a writer in
     another process, without its lock; where this user may not write at all (a read-only copy), nothing may write it
-    meanwhile. `map_size`: largest size of the file in bytes. `clock`: UTC microseconds for `recorded_at`; the handle
-    that opens the file brings it.
+    meanwhile. `map_size`: bytes of address space for the file at first; it is doubled when it is full, up to
+    `map_size_max` (1 TiB), and readers in other processes follow. `clock`: UTC microseconds for `recorded_at`; the
+    handle that opens the file brings it.
 
     The same directory opened twice in a process is one file with two handles; other options raise `OptionsDiffer`.
     Raises `LogInUse` if another process writes, `NotALog`, `DamagedLog`, `NewerFormat`, `NetworkFileSystem`,
@@ -65,10 +85,12 @@ def open_log(
     if mode not in ("durable", "relaxed"):
         raise InvalidArgument("mode is 'durable' or 'relaxed'", value=mode)
     size = MAP_BYTES_DEFAULT if map_size is None else map_size
-    check_integer(size, "a map's size")
-    if size < MAP_BYTES_MIN:
-        raise InvalidArgument(f"a map has at least {MAP_BYTES_MIN} bytes", value=size)
-    return LmdbLog(acquire(path, Options(mode, readonly, size), clock or wall_clock, create=create), types)
+    largest = MAP_BYTES_MAX_DEFAULT if map_size_max is None else map_size_max
+    for value in (size, largest):
+        check_integer(value, "a map's size")
+    if not MAP_BYTES_MIN <= size <= largest:
+        raise InvalidArgument(f"a map has at least {MAP_BYTES_MIN} bytes, and map_size_max at most", value=size)
+    return LmdbLog(acquire(path, Options(mode, readonly, size, largest), clock or wall_clock, create=create), types)
 
 
 class LmdbLog:
@@ -105,21 +127,61 @@ class LmdbLog:
         timeout_s: float = 10.0,
     ) -> Appended:
         """See `EventLog.append`."""
+        committer = self._waitable()
+        outcome = _answer(
+            committer,
+            prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot),
+            check_timeout(timeout_s),
+        )
+        assert isinstance(outcome, Appended)
+        return outcome
+
+    def append_many(
+        self,
+        parts: Sequence[Part],
+        *,
+        key: bytes | None = None,
+        digest: bytes = b"",
+        correlation: str = "",
+        causation: int = 0,
+        timeout_s: float = 10.0,
+    ) -> tuple[Appended, ...]:
+        """See `EventLog.append_many`."""
+        committer = self._waitable()
+        item = prepare_many(self._registry, parts, key, digest, correlation, causation)
+        outcome = _answer(committer, item, check_timeout(timeout_s))
+        assert isinstance(outcome, Appended)
+        return by_part(outcome)
+
+    def close_stream(self, stream: str, *, expect: Expect = "any", timeout_s: float = 10.0) -> int:
+        """See `EventLog.close_stream`."""
+        outcome = _answer(self._waitable(), prepare_closing(stream, expect), check_timeout(timeout_s))
+        assert isinstance(outcome, int)
+        return outcome
+
+    def erase(self, stream: str, versions: Collection[int] | None = None, *, timeout_s: float = 60.0) -> Erasure:
+        """See `EventLog.erase`."""
+        committer = self._waitable()
+        deadline = time.monotonic() + check_timeout(timeout_s)
+        plan = self._plan_erasure(stream, versions)
+        for chunk in plan.chunks():
+            plan.note(_answer(committer, chunk, deadline - time.monotonic()))
+        return plan.result
+
+    def erase_nowait(
+        self, stream: str, versions: Collection[int] | None = None, *, done: Callable[[EventLogError | None], None]
+    ) -> None:
+        """See `EventLog.erase_nowait`."""
         committer = self._writer()
-        if committer.is_this_thread():
-            raise InvalidArgument("a callback must not wait for the thread that it runs on: use append_nowait")
-        timeout_s = check_timeout(timeout_s)
-        ticket = Ticket(prepare(self._registry, stream, events, expect, key, digest, correlation, causation, snapshot))
-        waiter = ticket.with_waiter()
-        deadline = time.monotonic() + timeout_s
-        committer.submit(ticket, deadline)
-        if not waiter.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            raise OutcomeUnknown(stream=stream, timeout_s=timeout_s)
-        outcome = ticket.outcome
-        if isinstance(outcome, Appended):
-            return outcome
-        assert outcome is not None
-        raise outcome
+        check_callable(done, "done")
+        tickets = together([Ticket(chunk) for chunk in self._plan_erasure(stream, versions).chunks()], done)
+        for ticket in tickets:
+            committer.submit(ticket)
+
+    def _plan_erasure(self, stream: str, versions: Collection[int] | None) -> Plan:
+        plan = Plan(lambda name: self.read(name, on_bad="raw"), self._registry, stream, versions)
+        self._shared.saved.drop(stream)
+        return plan
 
     def append_nowait(
         self,
@@ -191,7 +253,7 @@ class LmdbLog:
         check_stream(stream)
         check_key(key)
         known = self._open().reader.find(stream, key)
-        return None if known is None else Found(known.first_position, known.count, known.digest)
+        return None if known is None else Found(known.appended.first_position, known.appended.count, known.digest)
 
     # --- followers and snapshots --------------------------------------------------------------------------------------
     def checkpoint(self, name: str) -> int:
@@ -308,8 +370,25 @@ class LmdbLog:
             raise LogClosed
         return self._shared
 
+    def _waitable(self) -> Committer:
+        committer = self._writer()
+        if committer.is_this_thread():
+            raise InvalidArgument("a callback must not wait for the thread that it runs on: use append_nowait")
+        return committer
+
     def _writer(self) -> Committer:
         committer = self._open().committer
         if committer is None:
             raise ReadOnlyLog(path=str(self._shared.directory))
         return committer
+
+
+def _answer(committer: Committer, item: Wish, timeout_s: float) -> Outcome:
+    """Hand over a wish and wait for the answer. Raises it if it is an error, and `OutcomeUnknown`."""
+    ticket = Ticket(item)
+    waiter = ticket.with_waiter()
+    deadline = time.monotonic() + timeout_s
+    committer.submit(ticket, deadline)
+    if not waiter.acquire(timeout=max(0.0, deadline - time.monotonic())):
+        raise OutcomeUnknown(stream=item.stream, timeout_s=timeout_s)
+    return ticket.answer()

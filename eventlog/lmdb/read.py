@@ -115,9 +115,10 @@ class Reader:
                 if form != RECORD_FORMAT or flags > FLAGS_KNOWN or place >= count or not version:
                     break
                 if flags > FLAG_ERASED:
-                    correlation, causation, payload = decode_middle(key, value, flags)
+                    correlation, causation, append_key, digest, payload = decode_middle(key, value, flags)
                 else:
-                    correlation, causation, payload = "", 0, value[RECORD_HEAD_BYTES:-4]
+                    correlation, causation, append_key, digest = "", 0, b"", b""
+                    payload = value[RECORD_HEAD_BYTES:-4]
                 name = type_of(type_number) or self._type(txn, tables, key, type_number)
                 stream = stream_of(number) or self._stream(txn, tables, number)
                 position += 1
@@ -125,7 +126,7 @@ class Reader:
                     add(
                         StoredEvent(
                             position, stream, version, place, count, name, type_version, at, correlation, causation,
-                            payload, flags & FLAG_ERASED != 0,
+                            payload, flags & FLAG_ERASED != 0, append_key, digest,
                         )
                     )  # fmt: skip
                     left -= 1
@@ -221,14 +222,15 @@ class Reader:
                 if of != number or at_version != wanted:
                     break
                 if flags > FLAG_ERASED:
-                    correlation, causation, payload = decode_middle(key, value, flags)
+                    correlation, causation, append_key, digest, payload = decode_middle(key, value, flags)
                 else:
-                    correlation, causation, payload = "", 0, value[RECORD_HEAD_BYTES:-4]
+                    correlation, causation, append_key, digest = "", 0, b"", b""
+                    payload = value[RECORD_HEAD_BYTES:-4]
                 name = type_of(type_number) or self._type(txn, tables, key, type_number)
                 add(
                     StoredEvent(
                         unpack_position(key), stream, wanted, place, events_of_batch, name, type_version, at,
-                        correlation, causation, payload, flags & FLAG_ERASED != 0,
+                        correlation, causation, payload, flags & FLAG_ERASED != 0, append_key, digest,
                     )
                 )  # fmt: skip
                 size += len(value)
@@ -407,9 +409,8 @@ class Reader:
     ) -> StoredEvent | None:
         """The event in a record, or None if it is of none of the types. Raises `BadRecord`."""
         record = decode_record(key, value)
-        flags, type_number, number, version, recorded_at, place, count, type_version, correlation, causation, body = (
-            record
-        )
+        flags, type_number, number, version, recorded_at, place, count, type_version = record[:8]
+        correlation, causation, append_key, digest, body = record[8:]
         name = self._types.get(type_number) or self._type(txn, tables, key, type_number)
         if types is not None and name not in types:
             return None
@@ -426,6 +427,8 @@ class Reader:
             causation,
             body,
             flags & FLAG_ERASED != 0,
+            append_key,
+            digest,
         )
 
     def _type(self, txn: Txn, tables: Tables, key: bytes, type_number: int) -> str:

@@ -45,6 +45,7 @@ class Options(msgspec.Struct, frozen=True):
     mode: Mode
     readonly: bool
     map_size: int
+    map_size_max: int
 
 
 class Shared:
@@ -81,6 +82,7 @@ class Shared:
         environment = Environment(
             path,
             map_size=self.options.map_size,
+            map_size_max=self.options.map_size_max,
             relaxed=self.options.mode == "relaxed",
             readonly=self.options.readonly,
         )

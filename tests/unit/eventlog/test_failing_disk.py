@@ -34,7 +34,7 @@ from eventlog import (
 )
 from eventlog.admission import Prepared
 from eventlog.lmdb import checkpoints, commit
-from eventlog.lmdb.batch import Batch
+from eventlog.lmdb.batch import Batch, Stream
 from eventlog.lmdb.checkpoints import Checkpoints
 from eventlog.lmdb.environment import FREE_BYTES_FEW, Environment
 from tests.support.skips import NOT_ROOT
@@ -292,7 +292,7 @@ def test_a_full_disk_at_the_commit_is_told_as_such(log: LmdbLog, faults: Faults)
 
 
 def test_a_batch_that_does_not_fit_does_not_fail_its_small_neighbours(tmp_path: Path, faults: Faults) -> None:
-    with eventlog.open(tmp_path / "log", map_size=1 << 20) as log:
+    with eventlog.open(tmp_path / "log", map_size=1 << 20, map_size_max=1 << 20) as log:
         hold(log, faults)
         small = [log.append_nowait("s", events(b"small")) for _ in range(3)]
         large = log.append_nowait("s", events(bytes(2 << 20)))
@@ -306,7 +306,7 @@ def test_a_batch_that_does_not_fit_does_not_fail_its_small_neighbours(tmp_path: 
 
 def test_a_full_map_leaves_whole_batches_and_a_log_that_opens_larger(tmp_path: Path) -> None:
     """Fill it to the brim by chained appends of three; open it with a larger map and go on."""
-    with eventlog.open(tmp_path / "log", map_size=1 << 20) as log:
+    with eventlog.open(tmp_path / "log", map_size=1 << 20, map_size_max=1 << 20) as log:
         for version in range(0, 10_000, 3):
             try:
                 log.append("s", events(*[b"x" * 1000] * 3), expect=version)
@@ -316,7 +316,7 @@ def test_a_full_map_leaves_whole_batches_and_a_log_that_opens_larger(tmp_path: P
             log.append("s", events(*[b"x" * 1000] * 3), expect=version)
         assert log.stream_version("s") == log.head() == version > 100
         assert sum(1 for _ in log.read("s")) == version
-    with eventlog.open(tmp_path / "log", map_size=1 << 24) as log:
+    with eventlog.open(tmp_path / "log", map_size=1 << 24, map_size_max=1 << 24) as log:
         assert log.append("s", events(b"on"), expect=version).first_position == version + 1
 
 
@@ -416,8 +416,8 @@ def bad_admission(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every batch of the stream "bad" raises in the middle of being staged."""
     stage = Batch._stage
 
-    def raising(batch: Batch, item: Prepared, number: int, version: int) -> Appended:
-        outcome = stage(batch, item, number, version)
+    def raising(batch: Batch, item: Prepared, stream: Stream, place: int, count: int) -> Appended:
+        outcome = stage(batch, item, stream, place, count)
         if item.stream == "bad":
             raise ZeroDivisionError("a bug")
         return outcome
@@ -555,7 +555,7 @@ def test_a_callback_that_would_wait_for_its_own_thread_is_refused(log: LmdbLog) 
 
 def test_what_followers_hand_over_fails_no_append_that_it_rides_with(tmp_path: Path) -> None:
     """A view that the map has no room for is tried again and again, and appends go on without it."""
-    with eventlog.open(tmp_path / "log", map_size=1 << 20) as log:
+    with eventlog.open(tmp_path / "log", map_size=1 << 20, map_size_max=1 << 20) as log:
         log.append("s", events(b"x"))
         log.set_checkpoint("f", 0, 1, view=ViewBatch({b"a": bytes(1 << 20)}))
         for number in range(5):
@@ -565,5 +565,5 @@ def test_what_followers_hand_over_fails_no_append_that_it_rides_with(tmp_path: P
         log.set_checkpoint("f", 1, 1, view=ViewBatch({}, [b"a"]))
         log.flush()
         assert log.view_entry("f", b"a") is None
-    with eventlog.open(tmp_path / "log", map_size=1 << 20) as log:
+    with eventlog.open(tmp_path / "log", map_size=1 << 20, map_size_max=1 << 20) as log:
         assert (log.head(), log.checkpoint("f"), log.view_entries("f")) == (7, 1, [])

@@ -13,6 +13,7 @@ from eventlog.record import (
     _HEAD,
     FLAG_CAUSED,
     FLAG_CORRELATED,
+    FLAG_KEYED,
     decode_record,
     encode_record,
     pack_position,
@@ -36,18 +37,20 @@ RECORDS = st.tuples(
     st.text(max_size=16).map(str.encode),
     st.just(0) | POSITIONS,
     st.binary(max_size=400),
+    st.binary(max_size=256),
+    st.binary(max_size=32),
 )
-EXAMPLE = (3, 4, 5, 1_700_000_000_000_000, 1, 2, 1, b"turn-7", 12, b"payload " * 8)
+EXAMPLE = (3, 4, 5, 1_700_000_000_000_000, 1, 2, 1, b"turn-7", 12, b"payload " * 8, b"request-1", b"digest")
 
 
 @given(POSITIONS, RECORDS)
 def test_a_record_comes_back_as_it_was(position: int, record: tuple[int, ...]) -> None:
     key = pack_position(position)
     flags, *found = decode_record(key, encode_record(key, *record))  # type: ignore[arg-type]
-    expected = [*record]
-    expected[7] = record[7].decode()  # type: ignore[attr-defined]
-    assert found == expected
-    assert flags == FLAG_CAUSED * (record[8] > 0) | FLAG_CORRELATED * bool(record[7])
+    *fields, correlation, causation, payload, append_key, digest = record
+    kept = digest if append_key else b""  # it goes with a key
+    assert found == [*fields, correlation.decode(), causation, append_key, kept, payload]  # type: ignore[attr-defined]
+    assert flags == FLAG_CAUSED * (causation > 0) | FLAG_CORRELATED * bool(correlation) | FLAG_KEYED * bool(append_key)
 
 
 def test_every_flipped_bit_and_every_cut_is_told_with_the_position() -> None:
