@@ -50,7 +50,7 @@ def race():
         answers.append(eventlog.open(sys.argv[1]))
     except eventlog.LogInUse as error:
         answers.append(error.fields["pid"])
-threads = [threading.Thread(target=race) for _ in range(4)]
+threads = [threading.Thread(target=race) for _ in range(32)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 won = [answer for answer in answers if isinstance(answer, eventlog.LmdbLog)]
@@ -223,7 +223,7 @@ def test_many_threads_of_many_processes_open_a_fresh_directory_and_one_process_g
         answers[racer.pid] = racer.stdout.readline().split()
     winners = [pid for pid, answer in answers.items() if answer[0] == "won"]
     assert len(winners) == 1
-    assert answers[winners[0]] == ["won", "4"]
+    assert answers[winners[0]] == ["won", "32"]
     assert {tuple(answer) for pid, answer in answers.items() if pid not in winners} == {(str(winners[0]), "1")}
 
 
