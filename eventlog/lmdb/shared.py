@@ -7,6 +7,7 @@ import contextlib
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,19 +160,26 @@ def acquire(path: str | os.PathLike[str], options: Options, clock: Callable[[], 
         directory = _resolved(Path(path))
         _make(directory, create=create and not options.readonly)
         identity = _identity(directory)
-        shared = _open.get(identity)
-    if shared is not None and shared.closing and not shared.ended.wait(CLOSING_WAIT_S):
-        raise LogInUse(path=str(directory), pid=os.getpid(), host="this one", since=None)
-    with _opening, _typed(directory):
-        shared = _open.get(identity)
-        if shared is None:
-            shared = _open[identity] = Shared(directory, options, clock, create=create)
-            return shared
-        for name in Options.__struct_fields__:
-            if getattr(shared.options, name) != getattr(options, name):
-                raise OptionsDiffer(path=str(directory), option=name)
-        shared.handles += 1
-        return shared
+    deadline = time.monotonic() + CLOSING_WAIT_S
+    while True:
+        with _opening, _typed(directory):
+            shared = _open.get(identity)
+            if shared is None:
+                shared = _open[identity] = Shared(directory, options, clock, create=create)
+                return shared
+            if not shared.closing:
+                return _share(shared, options)
+        # another one may be opened and be closing again by the time that this one has ended
+        if not shared.ended.wait(max(0.0, deadline - time.monotonic())):
+            raise LogInUse(path=str(directory), pid=os.getpid(), host="this one", since=None)
+
+
+def _share(shared: Shared, options: Options) -> Shared:
+    for name in Options.__struct_fields__:
+        if getattr(shared.options, name) != getattr(options, name):
+            raise OptionsDiffer(path=str(shared.directory), option=name)
+    shared.handles += 1
+    return shared
 
 
 @contextmanager
