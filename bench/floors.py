@@ -25,6 +25,8 @@ DIGEST_BYTES = 16
 _POSITION = struct.Struct(">Q")
 _CRC = struct.Struct("<I")
 _STREAM = (1).to_bytes(4, "big")
+_KEYED = bytes(2 + KEY_BYTES + DIGEST_BYTES)
+"""What a key and its digest add to a record."""
 
 
 def record_bytes(position: int, payload: bytes) -> tuple[bytes, bytes]:
@@ -37,9 +39,9 @@ def record_bytes(position: int, payload: bytes) -> tuple[bytes, bytes]:
 class BareLmdb:
     """LMDB with the flags and tables of the log, and nothing else."""
 
-    def __init__(self, place: Path, *, relaxed: bool = False) -> None:
+    def __init__(self, place: Path, *, relaxed: bool = False, map_bytes: int = 4 << 30) -> None:
         place.mkdir(parents=True)
-        self.env = lmdb.open(str(place), map_size=4 << 30, max_dbs=16, metasync=not relaxed, lib_version=0)
+        self.env = lmdb.open(str(place), map_size=map_bytes, max_dbs=16, metasync=not relaxed, lib_version=0)
         self.log = self.env.open_db(b"log")
         self.streams = self.env.open_db(b"streams", dupsort=True, dupfixed=True)
         self.keys = self.env.open_db(b"keys")
@@ -49,14 +51,14 @@ class BareLmdb:
         """One transaction: a record each, an entry of the stream each, and so many idempotency keys."""
         first = self.position
         with self.env.begin(write=True) as txn:
-            for payload in payloads:
+            for place, payload in enumerate(payloads):
                 self.position += 1
-                key, record = record_bytes(self.position, payload)
+                key, record = record_bytes(self.position, _KEYED + payload if place < keys else payload)
                 txn.put(key, record, append=True, db=self.log)
                 txn.put(_STREAM, key, db=self.streams)
             for place in range(keys):
                 own = (first + 1 + place).to_bytes(KEY_BYTES, "big") + _STREAM
-                body = b"\x00" * (10 + DIGEST_BYTES)
+                body = _POSITION.pack(first + 1 + place)
                 txn.put(own, body + _CRC.pack(crc32(body, crc32(own))), append=True, db=self.keys)
 
     def rows(self) -> Iterator[tuple[bytes, bytes]]:
@@ -87,7 +89,7 @@ class BareFile:
     def append(self, payload: bytes) -> None:
         """Append a record and flush it to the disk."""
         self._position += 1
-        key, record = record_bytes(self._position, payload)
+        key, record = record_bytes(self._position, _KEYED + payload)
         os.write(self._file, key + record)
         self._sync(self._file)
 
@@ -111,11 +113,11 @@ class BareSqlite:
     def append(self, payload: bytes) -> None:
         """One transaction of one record."""
         self._position += 1
-        _, record = record_bytes(self._position, payload)
+        _, record = record_bytes(self._position, _KEYED + payload)
         self._db.execute("BEGIN IMMEDIATE")
         self._db.execute("INSERT INTO log VALUES (?, 1, ?, ?)", (self._position, self._position, record))
         key = self._position.to_bytes(KEY_BYTES, "big")
-        self._db.execute("INSERT INTO keys VALUES (?, ?)", (key, b"\x00" * (14 + DIGEST_BYTES)))
+        self._db.execute("INSERT INTO keys VALUES (?, ?)", (key, key[-8:] + key[:4]))
         self._db.execute("COMMIT")
 
     def close(self) -> None:
