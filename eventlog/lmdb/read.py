@@ -114,22 +114,27 @@ class Reader:
                 form, flags, type_number, number, version, at, place, count, type_version = unpack_head(value)
                 if form != RECORD_FORMAT or flags > FLAGS_KNOWN or place >= count or not version:
                     break
-                if flags > FLAG_ERASED:
-                    correlation, causation, append_key, digest, payload = decode_middle(key, value, flags)
-                else:
-                    correlation, causation, append_key, digest = "", 0, b"", b""
-                    payload = value[RECORD_HEAD_BYTES:-4]
                 name = type_of(type_number) or self._type(txn, tables, key, type_number)
                 stream = stream_of(number) or self._stream(txn, tables, number)
-                position += 1
-                if types is None or name in types:
+                if types is not None and name not in types:
+                    left += 1
+                elif not flags:
                     add(
                         StoredEvent(
-                            position, stream, version, place, count, name, type_version, at, correlation, causation,
-                            payload, flags & FLAG_ERASED != 0, append_key, digest,
+                            position + 1, stream, version, place, count, name, type_version, at, "", 0,
+                            value[RECORD_HEAD_BYTES:-4],
                         )
                     )  # fmt: skip
-                    left -= 1
+                else:
+                    correlation, causation, append_key, digest, payload = decode_middle(key, value, flags)
+                    add(
+                        StoredEvent(
+                            position + 1, stream, version, place, count, name, type_version, at, correlation,
+                            causation, payload, flags & FLAG_ERASED != 0, append_key, digest,
+                        )
+                    )  # fmt: skip
+                position += 1
+                left -= 1
                 size += len(value)
                 if position >= end or not left or size > CHUNK_BYTES_MAX:
                     ahead = 0
