@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, islice
 from typing import Any, Final, Literal
 from zlib import crc32
 
@@ -105,10 +105,12 @@ class Reader:
         if not cursor.set_key(key):
             return after, events
         stream_of, type_of, add = self._streams.get, self._types.get, events.append
-        position, size, left = after, 0, limit
-        ahead = 1  # a key that the loop stops in front of is one further than the position
+        reached, size = after, 0
+        ahead = 1  # a key that the loop stops in front of is one further than what was reached
+        if types is None:
+            end = min(end, after + limit)
         try:
-            for key, value in cursor:
+            for position, (key, value) in enumerate(islice(cursor, end - after), after + 1):
                 if crc32(value, crc32(key)) != RESIDUE or len(value) < RECORD_BYTES_MIN:
                     break
                 form, flags, type_number, number, version, at, place, count, type_version = unpack_head(value)
@@ -117,11 +119,11 @@ class Reader:
                 name = type_of(type_number) or self._type(txn, tables, key, type_number)
                 stream = stream_of(number) or self._stream(txn, tables, number)
                 if types is not None and name not in types:
-                    left += 1
+                    pass
                 elif not flags:
                     add(
                         StoredEvent(
-                            position + 1, stream, version, place, count, name, type_version, at, "", 0,
+                            position, stream, version, place, count, name, type_version, at, "", 0,
                             value[RECORD_HEAD_BYTES:-4],
                         )
                     )  # fmt: skip
@@ -129,21 +131,20 @@ class Reader:
                     correlation, causation, append_key, digest, payload = decode_middle(key, value, flags)
                     add(
                         StoredEvent(
-                            position + 1, stream, version, place, count, name, type_version, at, correlation,
-                            causation, payload, flags & FLAG_ERASED != 0, append_key, digest,
+                            position, stream, version, place, count, name, type_version, at, correlation, causation,
+                            payload, flags & FLAG_ERASED != 0, append_key, digest,
                         )
                     )  # fmt: skip
-                position += 1
-                left -= 1
+                reached = position
                 size += len(value)
-                if position >= end or not left or size > CHUNK_BYTES_MAX:
+                if size > CHUNK_BYTES_MAX or (types is not None and len(events) == limit):
                     ahead = 0
                     break
             else:
                 ahead = 0
         except BadRecord:
             pass  # told by whoever reads that record next
-        return (position, events) if unpack_position(key) == position + ahead else (after, [])
+        return (reached, events) if unpack_position(key) == reached + ahead else (after, [])
 
     # --- one stream ---------------------------------------------------------------------------------------------------
     def read(
