@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import random
 import tempfile
 import threading
@@ -15,7 +16,12 @@ import msgspec
 import eventlog
 from bench.floors import DIGEST_BYTES, KEY_BYTES, BareFile, BareLmdb, BareSqlite, Eventsourcing
 from bench.harness import Case, Figure, Options, Report, Versus, compare, joined, main
-from eventlog import AscendingKey, LmdbLog, NewEvent, Registry, Text
+from eventlog import Appended, AscendingKey, LmdbLog, NewEvent, Registry, Text
+from eventlog.admission import Prepared, prepare
+from eventlog.lmdb.batch import Batch
+from eventlog.lmdb.commit import begin_write, commit_write, open_for_writing
+from eventlog.lmdb.environment import Environment
+from eventlog.ticket import Ticket
 
 PAYLOAD_BYTES = 340
 IN_FLIGHT = 512
@@ -197,6 +203,7 @@ def _computing(options: Options, payload: bytes, stack: contextlib.ExitStack) ->
             lambda: repeat(lambda: bare.commit([payload] * size, size), batches),
             count,
         ),
+        *_parts(place, payload, count, stack),
         Case(
             "CPU of a bare LMDB row, 100 a commit",
             lambda: repeat(lambda: bare.commit([payload] * size), batches),
@@ -208,6 +215,53 @@ def _computing(options: Options, payload: bytes, stack: contextlib.ExitStack) ->
         Versus("CPU of an append, 512 in flight", "CPU of a bare LMDB row, 100 a commit, keys too"),
     ]
     return compare("append", cases, options, versus, cpu=True, warmup=1)
+
+
+def _parts(place: Path, payload: bytes, count: int, stack: contextlib.ExitStack) -> list[Case]:
+    """What the CPU of an append in flight is made of, each part by itself in one thread."""
+    environment = Environment(place / "parts", map_size=4 << 30, map_size_max=4 << 30, relaxed=True, readonly=False)
+    _, memory = open_for_writing(environment, "parts")
+    stack.callback(environment.close)
+    events = [NewEvent("Turn", payload)]
+    numbers = iter(range(1, 1 << 62))
+    answer = Appended(1, 1, 1)
+
+    def item() -> Prepared:
+        key = AscendingKey(next(numbers).to_bytes(KEY_BYTES, "big"))
+        return prepare(None, "in flight", events, "any", key, DIGEST, "", 0, None)
+
+    def answered() -> None:
+        ticket = Ticket(ready)
+        ticket.with_future(lambda _: None)
+        ticket.resolve(answer)
+
+    def written() -> None:
+        for first in range(0, count, IN_FLIGHT):
+            items = prepared[first : first + IN_FLIGHT]
+            txn = begin_write(environment)
+            batch = Batch(txn, environment.tables, memory, 1)
+            for one in items:
+                batch.admit(one)
+            batch.put_rows()
+            commit_write(txn)
+            memory.adopt(batch)
+
+    def through() -> None:
+        passed.put(ready)
+        passed.get()
+
+    def again() -> None:
+        prepared[:] = [item() for _ in range(count)]
+
+    ready = item()
+    prepared: list[Prepared] = []
+    passed: queue.SimpleQueue[Prepared] = queue.SimpleQueue()
+    return [
+        Case("of it, checking and encoding", lambda: repeat(item, count), count),
+        Case("of it, a future and its callback", lambda: repeat(answered, count), count),
+        Case("of it, a queue", lambda: repeat(through, count), count),
+        Case("of it, deciding and writing, 512 a commit", written, count, before=again),
+    ]
 
 
 def _reading(options: Options, stack: contextlib.ExitStack) -> Report:

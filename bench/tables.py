@@ -1,6 +1,7 @@
-"""Writes the tables of README.md and docs/races.md from bench/results, between `<!-- bench:NAME -->` and its close.
+"""Writes the tables of README.md, docs/eventlog.md and docs/races.md from bench/results, between their marks.
 
-`--check` writes nothing and exits 1 where the tables are not those of the results.
+A mark is `<!-- bench:NAME -->`, and ends with its close. `--check` writes nothing and exits 1 where the tables are not
+those of the results.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from bench.racing.report import read_races
 
 README = ROOT / "README.md"
 RACES = ROOT / "docs" / "races.md"
-PAGES = (README, RACES)
+EVENTLOG = ROOT / "docs" / "eventlog.md"
+PAGES = (README, EVENTLOG, RACES)
 _OPEN = re.compile(r"^<!-- bench:(?P<name>[\w-]+) -->$")
 _CLOSE = "<!-- /bench -->"
 

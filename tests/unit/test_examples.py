@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+import eventlog
 from pace_actors import Pace, Recorded
 from pace_actors.actors import thread_actor
 from pace_actors.async_pace import AsyncThread
@@ -44,6 +45,16 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     for block in shown:
         exec(compile(block, "README.md", "exec"), {})
     assert (tmp_path / "ada.pace").is_dir()
+
+
+def test_the_python_of_the_page_on_the_event_log_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = blocks(ROOT / "docs" / "eventlog.md")
+    for block in shown:
+        exec(compile(block, "docs/eventlog.md", "exec", dont_inherit=True), {})
+    with eventlog.open("orders.log", create=False) as log:
+        assert (log.head(), log.checkpoint("mailer")) == (1, 1)
+    assert len([line for line in shown[0].splitlines() if line.strip()]) <= 14
 
 
 def test_the_facts_of_the_readme_are_those_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
