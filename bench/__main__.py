@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TOOLS = frozenset({"__init__", "__main__", "embedded", "floors", "harness", "manifest", "plot", "tables"})
+TOOLS = frozenset({"__init__", "__main__", "embedded", "floors", "harness", "manifest", "pictures", "plot", "tables"})
 
 
 def bench_names(folder: Path) -> list[str]:

@@ -62,6 +62,11 @@ def test_each_kind_of_fault_alone_breaks_nothing(fault: str) -> None:
     assert found.violation is None, found.violation
 
 
+def test_a_conflict_after_many_quiet_batches_is_no_violation() -> None:
+    """The account forgot how the thread came where it is, because it kept the same way there many times."""
+    assert explore([55_590], again_every=0).violation is None
+
+
 @pytest.mark.soak
 def test_fifty_thousand_schedules() -> None:
     found = explore(range(10_000, 60_000))

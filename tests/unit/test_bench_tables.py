@@ -1,4 +1,4 @@
-"""README's tables are those of the committed results."""
+"""Tables and pictures of the pages are those of the committed results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.harness import RESULTS, Case, Options, compare, write_report
-from bench.tables import README, BadMark, render
+from bench import pictures, tables
+from bench.harness import RESULTS, Case, Options, compare, read_report, write_report
+from bench.tables import BadMark, render
 
 OPEN, CLOSE = "<!-- bench:sample -->", "<!-- /bench -->"
 
@@ -22,9 +23,20 @@ def table(tmp_path: Path) -> str:
     return report.table()
 
 
-def test_readme_shows_the_committed_results() -> None:
-    text = README.read_text(encoding="utf-8") if README.exists() else ""
-    assert render(text, RESULTS) == text, "run: make docs"
+def test_every_page_shows_the_committed_results() -> None:
+    assert tables.main(["--check"]) == 0, "run: make docs"
+
+
+def test_the_pictures_of_the_event_log_are_those_of_the_committed_results() -> None:
+    assert pictures.main(["--check"]) == 0, "run: make docs"
+
+
+def test_every_line_of_a_picture_is_named_with_what_was_measured() -> None:
+    svg = pictures.rate_by_callers(RESULTS)
+    measured = {case.name: case.median for case in read_report(RESULTS / "append.json").measured}
+    named = {"eventlog, by callback": pictures.BY_CALLBACK, "SQLite WAL": pictures.ALONE["SQLite WAL"]}
+    for name, case in named.items():
+        assert f"{name}: {1 / measured[case]:.0f}<" in svg
 
 
 def test_a_table_replaces_what_stood_between_the_marks(tmp_path: Path, table: str) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from eventlog import (
     MapFull,
     OutcomeUnknown,
     Overloaded,
+    Part,
+    StreamClosed,
     ViewBatch,
     WrongExpectedVersion,
 )
@@ -129,6 +131,40 @@ def test_a_batch_whose_failed_commit_is_not_in_the_file_is_absent_with_all_that_
     assert len({id(answer) for answer in answers}) == 5
     assert (log.head(), log.stream_version("s")) == (1, 0)
     assert log.append("s", events(b"on"), expect="none").first_position == 2
+
+
+@pytest.mark.parametrize("plan", ["written", "absent"])
+def test_what_adds_no_event_is_told_truly_after_a_failed_commit(log: LmdbLog, faults: Faults, plan: str) -> None:
+    """A closing, an erasure and a batch to two streams, each alone in the transaction whose commit fails."""
+    log.append("s", events(b"canary", b"canary"))
+    parts = [Part("a", events(b"1")), Part("b", events(b"2"))]
+    written = plan == "written"
+    verbs: list[tuple[Callable[[], object], Callable[[], bool]]] = [
+        (lambda: log.close_stream("s"), lambda: is_closed(log)),
+        (lambda: log.erase("s"), lambda: [event.erased for event in log.read("s")] == [True, True]),
+        (lambda: log.append_many(parts, key=b"k"), lambda: log.stream_version("b") == 1),
+    ]
+    for verb, seen in verbs:
+        faults.plans = [(plan, broken())]
+        if written:
+            verb()
+        else:
+            with pytest.raises(CommitFailed):
+                verb()
+        assert seen() is written
+        verb()
+        assert seen()
+
+
+def is_closed(log: LmdbLog) -> bool:
+    """Asked by an append that would be refused for its expectation otherwise."""
+    try:
+        log.append("s", events(b"x"), expect=99)
+    except StreamClosed:
+        return True
+    except WrongExpectedVersion:
+        return False
+    raise AssertionError("an append was taken that expected another version")
 
 
 def test_a_chain_over_several_transactions_never_succeeds_out_of_order(log: LmdbLog, faults: Faults) -> None:
