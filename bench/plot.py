@@ -43,7 +43,7 @@ def plot(lines: Sequence[Line], title: str, subtitle: str, across: str, up: str,
         y = top * part / 4
         _, v = at(xs[0], y)
         out.append(f'<line x1="{LEFT}" y1="{v:.1f}" x2="{LEFT + wide}" y2="{v:.1f}" stroke="#e5e7eb"/>')
-        out.append(_text(LEFT - 8, v + 4, f"{y:g}", size=11.5, anchor="end", colour="#4b5563"))
+        out.append(_text(LEFT - 8, v + 4, f"{y:,g}", size=11.5, anchor="end", colour="#4b5563"))
     for x in xs:
         u, _ = at(x, 0)
         out.append(_text(u, TOP + high + 20, f"{x:g}", size=11.5, anchor="middle", colour="#4b5563"))
@@ -83,7 +83,7 @@ def _apart(heights: Sequence[float]) -> list[float]:
 
 
 def _short(value: float) -> str:
-    return f"{value:.0f}" if value >= 1 or not value else f"{value:.1f}"
+    return f"{value:,.0f}" if value >= 1 or not value else f"{value:.1f}"
 
 
 def _text(x: float, y: float, words: str, *, size: float, **style: str) -> str:
