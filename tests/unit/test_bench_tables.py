@@ -36,7 +36,7 @@ def test_every_line_of_a_picture_is_named_with_what_was_measured() -> None:
     measured = {case.name: case.median for case in read_report(RESULTS / "append.json").measured}
     named = {"eventlog, by callback": pictures.BY_CALLBACK, "SQLite WAL": pictures.ALONE["SQLite WAL"]}
     for name, case in named.items():
-        assert f"{name}: {1 / measured[case]:.0f}<" in svg
+        assert f"{name}: {1 / measured[case]:,.0f}<" in svg
 
 
 def test_a_table_replaces_what_stood_between_the_marks(tmp_path: Path, table: str) -> None:
