@@ -68,10 +68,11 @@ def described(event: StoredEvent, chars: int | None = QUOTE_CHARS) -> str:
     said = decoded(event)
     if said is None:
         return "(a type that this version does not know)"
-    return _heard(said, chars) if event.place == 0 else _decided(said, event.version)
+    return heard_words(said, chars) if event.place == 0 else decided_words(said, event.version)
 
 
-def _heard(said: Any, chars: int | None) -> str:
+def heard_words(said: Any, chars: int | None = QUOTE_CHARS) -> str:
+    """What an input holds, on one line."""
     match said:
         case TurnHeard():
             names = ", ".join(on_one_line(action.name) for action in said.actions)
@@ -100,7 +101,8 @@ def _heard(said: Any, chars: int | None) -> str:
             return heard_of_facts(said, chars)
 
 
-def _decided(said: Any, version: int) -> str:
+def decided_words(said: Any, version: int) -> str:
+    """What a decision says, on one line; `version` is the one of its stream at which it stands."""
     match said:
         case TurnRecorded():
             return f"turn {said.turn} of session {said.session}"

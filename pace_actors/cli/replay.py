@@ -18,19 +18,47 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "pace replay ada.pace",
     "pace replay ada.pace --json | jq -r .hash",
+    "pace replay ada.pace --check           does every rule still decide as it did?",
+    "pace replay ada.pace --what-if window=6 --what-if fold_chars=4000",
 )
 
 
-@click.command("replay", short_help="Fold the whole log and print the hash of the state.", epilog=EXAMPLES)
+@click.command("replay", short_help="Fold the whole log; with --check, decide it again.", epilog=EXAMPLES)
 @directory
+@click.option("--check", is_flag=True, help="Make every decision again by the rules of this version, and compare.")
+@click.option("--all", "every", is_flag=True, help="With --check: go on behind the first difference, and count all.")
+@click.option("--what-if", "changes", multiple=True, metavar="NAME=VALUE", help="Decide all again with this setting.")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, directory: str, *, as_json: bool) -> None:
+def command(
+    ctx: click.Context, directory: str, changes: tuple[str, ...], *, check: bool, every: bool, as_json: bool
+) -> None:
     """Fold the whole log and print the hash of the state that it leads to.
 
     The same log gives the same hash, on every machine; a program that has the directory open gives it as
     `Pace.state_hash()`. Every state on the way is checked; what contradicts itself is listed, with exit code 1.
+
+    With --check every recorded input is decided again, and each decision compared with the recorded one: exit code 1 at
+    the first difference. With --what-if the same under other settings: what would have been decided otherwise. Neither
+    calls a model; a socket that anything opens meanwhile ends the program.
     """
+    if check and changes:
+        raise click.UsageError("--check compares by the settings of the log, and --what-if by others: give one of them")
+    if every and not check:
+        raise click.UsageError("--all goes with --check")
+    if check or changes:
+        from pace_actors.cli import replay_check  # noqa: PLC0415
+
+        replay_check.refuse_sockets()
+        if check:
+            replay_check.checked(ctx, directory, every=every, as_json=as_json)
+        else:
+            replay_check.what_if(ctx, directory, changes, as_json=as_json)
+        return
+    _replayed(ctx, directory, as_json=as_json)
+
+
+def _replayed(ctx: click.Context, directory: str, *, as_json: bool) -> None:
     from pace_actors.replay import replay  # noqa: PLC0415
 
     started = time.monotonic()

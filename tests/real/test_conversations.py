@@ -27,7 +27,7 @@ from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.domain.thread import evolve
 from pace_actors.events import REGISTRY, SummaryAccepted, SummaryRejected, TurnHeard
 from pace_actors.importing import Importer, Line, Source, Tally, TurnLine, read_lines
-from pace_actors.replay import replay
+from pace_actors.replay import check, replay
 from pace_actors.settings import ThreadSettings, changed
 from pace_actors.simulation.invariants import Account
 from pace_actors.values import ThreadKey
@@ -135,6 +135,8 @@ def check_set(
     with eventlog.open(place / "memory", REGISTRY, create=False, readonly=True) as log:
         replayed = replay(log)
         assert replayed.broken == ()
+        checked = check(log, every=True)
+        assert (checked.divergence_count, checked.compared) == (0, replayed.batches)
         assert replayed.hash == live_hash
         assert set(replayed.states) == {key_of(conversation).stream for conversation in conversations}
         seen = Seen(contexts=watch.looked)
