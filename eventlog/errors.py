@@ -106,7 +106,7 @@ class DiskFull(EventLogError):
     code = "disk_full"
     retryable = True
     template = "no space is left on the device; nothing of this batch was written"
-    advice = "Free some space and append again"
+    advice = "Free some space and try again"
 
 
 class MapFull(EventLogError):
@@ -238,6 +238,15 @@ class NetworkFileSystem(NotALog):
     code = "network_file_system"
     template = "a log cannot live on a network file system"
     advice = "Put it on a local disk"
+
+
+class CompactTimeout(EventLogError):
+    """The time was over before the log was compacted. It goes on as it was. Field: timeout_s."""
+
+    code = "compact_timeout"
+    retryable = True
+    template = "the log was not compacted in time, and goes on as it was"
+    advice = "Give it more time; about a minute for each ten gigabytes"
 
 
 class CheckpointConflict(EventLogError):

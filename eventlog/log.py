@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Literal, Protocol, runtime_checkable
@@ -12,7 +13,9 @@ from eventlog.errors import EventLogError
 from eventlog.types import (
     VIEW_ENTRIES_MAX,
     Appended,
+    BackedUp,
     Chain,
+    Compacted,
     Erasure,
     Expect,
     Found,
@@ -245,6 +248,21 @@ class EventLog(Protocol):
 
     def flush(self, timeout_s: float = 10.0) -> None:
         """Wait until everything appended before is durable or has failed, and checkpoints are written."""
+        ...
+
+    def compact(self, *, timeout_s: float = 600.0) -> Compacted:
+        """Write everything that is still there into a new file, and delete the file of before with what was erased.
+
+        Appends that come meanwhile wait. Raises `DiskFull` and `CompactTimeout`; the log then goes on as it was.
+        """
+        ...
+
+    def backup(self, destination: str | os.PathLike[str]) -> BackedUp:
+        """Copy the log as it is now into a new directory, which opens as a log; appends go on meanwhile.
+
+        Raises `InvalidArgument` for a destination that holds something, `DiskFull`, `PermissionDenied`; nothing is left
+        there then.
+        """
         ...
 
     def stats(self) -> LogStats:

@@ -43,6 +43,18 @@ class MemoryStore:
         self.checkpoints: dict[str, int] = {}
         self.views: dict[str, dict[bytes, bytes]] = {}
 
+    def copy(self) -> MemoryStore:
+        """The same, unchanged by what comes later."""
+        copied = MemoryStore(self.log_id)
+        copied.events = list(self.events)
+        copied.streams = {name: list(positions) for name, positions in self.streams.items()}
+        copied.closed = set(self.closed)
+        copied.keys = dict(self.keys)
+        copied.snapshots = dict(self.snapshots)
+        copied.checkpoints = dict(self.checkpoints)
+        copied.views = {name: dict(entries) for name, entries in self.views.items()}
+        return copied
+
     def add(self, item: Wish, clock: Clock) -> Outcome:
         """Decide one wish, and store what is new. An error is an answer."""
         if isinstance(item, Prepared):

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, Final
 
 import lmdb
@@ -119,7 +120,7 @@ class Committer:
         self._submitting = threading.Lock()
         self._room = threading.Condition(self._submitting)
         self._queued = self._queued_bytes = self._waiting_for_room = 0
-        self._closing = self._abandoned = self._stopping = self._broken = False
+        self.closing = self._abandoned = self._stopping = self._broken = False
         self._taken_last = 1
         self._flush_s = 0.0
         self._arrival = threading.Condition(threading.Lock())
@@ -141,7 +142,7 @@ class Committer:
         """Queue an append, waiting for room until `deadline` (monotonic clock). Raises `LogClosed`, `Overloaded`."""
         size = ticket.item.bytes
         with self._submitting:
-            while not self._closing and (
+            while not self.closing and (
                 self._queued >= QUEUE_APPENDS_MAX or self._queued_bytes + size > QUEUE_BYTES_MAX
             ):
                 left = deadline - time.monotonic()
@@ -150,7 +151,7 @@ class Committer:
                 self._waiting_for_room += 1
                 self._room.wait(left)
                 self._waiting_for_room -= 1
-            if self._closing:
+            if self.closing:
                 raise LogClosed
             self._queued += 1
             self._queued_bytes += size
@@ -178,7 +179,7 @@ class Committer:
         """Wait until everything queued before was answered and checkpoints are written. Raises `OutcomeUnknown`."""
         signal = threading.Event()
         with self._submitting:
-            if self._closing:
+            if self.closing:
                 raise LogClosed
             self._queue.put(signal)
         if not signal.wait(timeout_s):
@@ -191,25 +192,41 @@ class Committer:
         """
         thing = Alone(work)
         with self._submitting:
-            if self._closing:
+            if self.closing:
                 raise LogClosed
             self._queue.put(thing)
         return thing.future
+
+    def move(self, path: Path) -> None:
+        """Go on in another file that holds the same rows; as work that is done alone. Raises what opening it raises."""
+        self._environment.suspend()
+        self._environment.path = path
+        try:
+            _, self._memory = open_for_writing(self._environment, None)
+        except BaseException:
+            self._broken = True
+            self._environment.close()
+            raise
+
+    def mend(self) -> None:
+        """Open the file again if that failed before; as work that is done alone. Raises what opening it raises."""
+        if self._broken:
+            self._reopen()
 
     def wait_for(self, position: int, timeout_s: float) -> bool:
         """Wait until `position` is durable; False when the time is over. Raises `LogClosed`."""
         with self._arrival:
             self._waiting_for_arrival += 1
-            self._arrival.wait_for(lambda: self.head >= position or self._closing, timeout_s)
+            self._arrival.wait_for(lambda: self.head >= position or self.closing, timeout_s)
             self._waiting_for_arrival -= 1
-        if self.head < position and self._closing:
+        if self.head < position and self.closing:
             raise LogClosed
         return self.head >= position
 
     def close(self, timeout_s: float) -> None:
         """Write what is queued and end. Raises `CloseTimeout`: what was not written by then is answered `LogClosed`."""
         with self._submitting:
-            self._closing = True
+            self.closing = True
             self._room.notify_all()
             self._queue.put(None)
         with self._arrival:
@@ -268,13 +285,13 @@ class Committer:
                 if isinstance(thing, Alone):
                     break  # what comes behind it is written behind it
         self._taken(tickets, size)
-        if self._closing and self._queue.empty():
+        if self.closing and self._queue.empty():
             self._stopping = True  # nothing is put any more
         return tickets, signals
 
     def _linger(self, tickets: list[Ticket], signals: list[threading.Event | Alone], until: float) -> float:
         """Seconds to wait for more: only for as many appends as came last time, never when a flush is waited for."""
-        if not tickets or signals or len(tickets) >= self._taken_last or self._closing:
+        if not tickets or signals or len(tickets) >= self._taken_last or self.closing:
             return 0.0
         return until - time.monotonic() if until else self._flush_s * LINGER_SHARE
 
@@ -360,6 +377,7 @@ class Committer:
         self._memory.adopt(batch)
         self._flush_s = (self._flush_s + took_s) / 2
         self.commits += 1
+        self._environment.committed()
         self.commit_ms_last = took_s * 1000
         self.head = self._memory.head
 

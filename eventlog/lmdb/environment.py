@@ -1,9 +1,13 @@
 """The open file of one log: the engine's environment, its tables, and the gate that read transactions pass.
 
 The gate lets an environment be closed and opened again (after a failed commit) while other threads read: closing waits
-until no read transaction is open, which is never long, because none is open while a caller's code runs. A write
-transaction is aborted behind it too: the binding (py-lmdb 3.0.0) waits there until no thread is inside the engine,
-which two busy readers put off for ever.
+until no read transaction is open, which is never long, because none is open while a caller's code runs (a backup gives
+way, see `wanted`). A write transaction is aborted behind it too: the binding (py-lmdb 3.0.0) waits there until no
+thread is inside the engine, which two busy readers put off for ever.
+
+A reader beside a writer in another process looks at `LOG.json` at every read, after its transaction has begun: from
+then on the writer sees the process among the readers of the old file, and until then the reader sees that there is a
+new one.
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +33,7 @@ from eventlog.errors import (
     PermissionDenied,
     TooManyReaders,
 )
-from eventlog.lmdb.directory import NO_SPACE, NOT_PERMITTED, check_length
+from eventlog.lmdb.directory import NO_SPACE, NOT_PERMITTED, Mark, check_length, current_mark
 from eventlog.lmdb.layout import TABLES_MAX, Tables
 from eventlog.lmdb.lock import is_written
 
@@ -45,6 +49,8 @@ MAP_BYTES_MAX_DEFAULT: Final = 1 << 40 if sys.maxsize > 1 << 32 else 1 << 30
 """Where growing ends, if nobody says."""
 
 FREE_BYTES_FEW: Final = 1 << 20
+READERS_CHECKED_EVERY: Final = 64
+"""Commits. A reader that was killed in mid-read holds what it saw: until it is missed, no freed page is used again."""
 
 
 def is_disk_full(error: BaseException, path: Path) -> bool:
@@ -74,7 +80,14 @@ class Environment:
         self.relaxed = relaxed
         self.readonly = readonly
         self._pid = os.getpid()
+        self.follow: Callable[[], None] | None = None
+        """For a reader: go over to the file that `LOG.json` names now; called when it is another one than `seen`."""
+        self.seen: Mark | None = None
+        self._commits = 0
+        self._directory = str(path.parent)
         self._gate = threading.Condition(threading.Lock())
+        self._changing = threading.RLock()
+        """Held by the one thread that changes what lies behind the gate. Taken before the gate's own lock."""
         self._reading = 0
         self._suspended = False
         self._lmdb: lmdb.Environment | None = None
@@ -104,6 +117,7 @@ class Environment:
             opened = self._open_engine(locked=False)
         opened.reader_check()
         self._lmdb = opened
+        self.map_size = max(self.map_size, opened.info()["map_size"])  # the file has grown before
         return opened
 
     def _open_engine(self, *, locked: bool) -> lmdb.Environment:
@@ -145,6 +159,13 @@ class Environment:
         """Close the file once no read transaction is open. Readers that come later get `LogClosed`."""
         self._close(suspended=False)
 
+    def committed(self) -> None:
+        """The writer has committed once more: from time to time it looks for readers that were killed."""
+        self._commits += 1
+        if not self._commits % READERS_CHECKED_EVERY:
+            with suppress(lmdb.Error):
+                self.handle.reader_check()
+
     def grow(self) -> bool:
         """Double the map, up to its largest size; False where it has that. Only between transactions of the writer."""
         size = min(self.map_size * 2, self.map_size_max)
@@ -160,21 +181,38 @@ class Environment:
         with self.quiet():
             self.handle.set_mapsize(0)
 
+    def take_over(self, fresh: Environment) -> None:
+        """Go on with another file, which `fresh` has opened for reading, and close this one."""
+        with self.quiet():
+            closing = self._lmdb
+            if closing is None:  # closed meanwhile, for good
+                fresh.close()
+                return
+            self._lmdb, self._tables = fresh.handle, fresh.tables
+            self.path, self.map_size, self.seen = fresh.path, fresh.map_size, fresh.seen
+            closing.close()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody waits until no read transaction is open. Who reads for long asks, and gives way."""
+        return self._suspended or self._lmdb is None
+
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Nobody reads inside the block: those who do are waited for, those who come wait."""
-        with self._gate:
-            before, self._suspended = self._suspended, True
-            self._gate.wait_for(lambda: not self._reading)
-        try:
-            yield
-        finally:
+        """Nobody reads inside the block: those who do are waited for, those who come wait. One block at a time."""
+        with self._changing:
             with self._gate:
-                self._suspended = before
-                self._gate.notify_all()
+                before, self._suspended = self._suspended, True
+                self._gate.wait_for(lambda: not self._reading)
+            try:
+                yield
+            finally:
+                with self._gate:
+                    self._suspended = before
+                    self._gate.notify_all()
 
     def _close(self, *, suspended: bool) -> None:
-        with self._gate:
+        with self._changing, self._gate:
             closing, self._lmdb, self._tables = self._lmdb, None, None
             self._suspended = suspended
             self._gate.wait_for(lambda: not self._reading)
@@ -207,28 +245,37 @@ class Environment:
         return Reading(self)
 
     def bytes_on_disk(self) -> int:
-        """Length of the data file. It is not opened for this: closing it would drop the engine's locks."""
-        return (self.path / "data.mdb").stat().st_size
+        """Length of the data file. It is not opened for this: closing it would drop the engine's locks.
+
+        Asked within a read transaction, which keeps the file where it is.
+        """
+        with self.reading():
+            return (self.path / "data.mdb").stat().st_size
 
     def enter(self) -> tuple[lmdb.Transaction[bytes], Tables]:
         """Begin a read transaction; used by `Reading`."""
-        self.check_process()
-        with self._gate:
-            if self._suspended:
-                self._gate.wait_for(lambda: not self._suspended)
-            if self._lmdb is None or self._tables is None:
-                raise LogClosed
-            handle, tables = self._lmdb, self._tables
-            self._reading += 1
-        try:
-            return self._begin_read(handle), tables
-        except lmdb.MapResizedError:
-            self._leave_gate()
-        except BaseException:
-            self._leave_gate()
-            raise
-        self._adopt_size()
-        return self.enter()
+        while True:
+            self.check_process()
+            with self._gate:
+                if self._suspended:
+                    self._gate.wait_for(lambda: not self._suspended)
+                if self._lmdb is None or self._tables is None:
+                    raise LogClosed
+                handle, tables = self._lmdb, self._tables
+                self._reading += 1
+            try:
+                txn = self._begin_read(handle)
+            except lmdb.MapResizedError:
+                self._leave_gate()
+                self._adopt_size()
+                continue
+            except BaseException:
+                self._leave_gate()
+                raise
+            if self.follow is None or current_mark(self._directory) in (self.seen, None):
+                return txn, tables
+            self.leave(txn)
+            self.follow()
 
     def leave(self, txn: lmdb.Transaction[bytes]) -> None:
         """End a read transaction; used by `Reading`."""

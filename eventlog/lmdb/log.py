@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
@@ -32,8 +33,9 @@ from eventlog.admission import (
     prepare_many,
 )
 from eventlog.erase import Plan
-from eventlog.errors import EventLogError, InvalidArgument, LogClosed, OutcomeUnknown, ReadOnlyLog
+from eventlog.errors import CompactTimeout, EventLogError, InvalidArgument, LogClosed, OutcomeUnknown, ReadOnlyLog
 from eventlog.lmdb.commit import Committer
+from eventlog.lmdb.copy import backup
 from eventlog.lmdb.environment import MAP_BYTES_DEFAULT, MAP_BYTES_MAX_DEFAULT
 from eventlog.lmdb.shared import Mode, Options, Shared, acquire, release
 from eventlog.log import Done, LogStats, OnBad
@@ -43,7 +45,9 @@ from eventlog.ticket import Ticket, together
 from eventlog.types import (
     VIEW_ENTRIES_MAX,
     Appended,
+    BackedUp,
     Chain,
+    Compacted,
     Erasure,
     Expect,
     Found,
@@ -348,6 +352,28 @@ class LmdbLog:
             bytes_on_disk=shared.environment.bytes_on_disk(),
             commit_ms_last=committer.commit_ms_last if committer else 0.0,
         )
+
+    def compact(self, *, timeout_s: float = 600.0) -> Compacted:
+        """See `EventLog.compact`. Readers in this process wait a moment; those in others follow with their next read.
+
+        Raises `CompactTimeout`, `DiskFull`, `MapFull`, `DamagedLog`, `CommitFailed`; the log then goes on as it was.
+        `PermissionDenied` and the like also where the new file holds and the old one cannot be deleted.
+        """
+        committer = self._waitable()
+        timeout_s = check_timeout(timeout_s)
+        decided = threading.Lock()
+        answer: Future[Compacted] = committer.alone(lambda: self._shared.compact(decided))
+        try:
+            return answer.result(timeout_s)
+        except TimeoutError:
+            if decided.acquire(blocking=False):
+                raise CompactTimeout(timeout_s=timeout_s) from None
+        return answer.result()  # the new file is made: what is left takes moments
+
+    def backup(self, destination: str | os.PathLike[str]) -> BackedUp:
+        """See `EventLog.backup`. Works on a readonly handle as well."""
+        shared = self._open()
+        return backup(shared.environment, shared.header.log_id, destination)
 
     def close(self, timeout_s: float = 10.0) -> None:
         """Give this handle back; the last one writes what is queued and closes the file. Raises `CloseTimeout`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import secrets
 import threading
@@ -16,11 +17,22 @@ from typing import Final, Literal
 import lmdb
 import msgspec
 
-from eventlog.errors import DamagedLog, EventLogError, LogInUse, NotALog, OpenedInAnotherProcess, OptionsDiffer
+from eventlog.errors import (
+    CompactTimeout,
+    DamagedLog,
+    EventLogError,
+    LogClosed,
+    LogInUse,
+    NotALog,
+    OpenedInAnotherProcess,
+    OptionsDiffer,
+)
 from eventlog.lmdb.checkpoints import Checkpoints
 from eventlog.lmdb.commit import Committer, open_for_writing
+from eventlog.lmdb.copy import building, copy_rows, finish, typed
 from eventlog.lmdb.directory import (
     Current,
+    current_mark,
     generation_path,
     not_opened,
     read_current,
@@ -29,13 +41,17 @@ from eventlog.lmdb.directory import (
     write_current,
 )
 from eventlog.lmdb.environment import Environment
+from eventlog.lmdb.generations import next_generation, sweep, unfinished
 from eventlog.lmdb.layout import Header, Tables, read_header
 from eventlog.lmdb.lock import WriterLock
 from eventlog.lmdb.read import Reader
 from eventlog.saved import SavedSnapshots
+from eventlog.types import Compacted
 
 CLOSING_WAIT_S: Final = 10.0
 EXIT_WAIT_S: Final = 1.5
+
+logger: Final = logging.getLogger("eventlog")
 
 Mode = Literal["durable", "relaxed"]
 
@@ -60,6 +76,7 @@ class Shared:
         self.closing = False
         self.committer: Committer | None = None
         self._lock: WriterLock | None = None
+        self._following = threading.Lock()
         refuse_network(directory)
         if not options.readonly:
             if not create and read_current(directory) is None and not generation_path(directory, 1).exists():
@@ -78,6 +95,36 @@ class Shared:
             self.committer = Committer(self.environment, self._memory, self.checkpoints, self.saved, clock, self._end)
 
     def _open(self) -> tuple[Environment, Header]:
+        while True:
+            mark = current_mark(str(self.directory))
+            try:
+                environment, header = self._open_current()
+            except NotALog:
+                if not self.options.readonly or current_mark(str(self.directory)) == mark:
+                    raise
+                continue  # the writer has just gone over to another file
+            environment.seen = mark
+            if self.options.readonly:
+                environment.follow = self._follow
+            return environment, header
+
+    def _follow(self) -> None:
+        """A reader goes over to the file that the writer, in another process, has made current."""
+        with self._following:
+            mark = current_mark(str(self.directory))
+            if mark is None or mark == self.environment.seen:
+                return  # another thread was here
+            current = read_current(self.directory)
+            if current is not None and generation_path(self.directory, current.generation) == self.environment.path:
+                self.environment.seen = mark
+                return
+            fresh, header = self._open()
+            if header.log_id != self.header.log_id:
+                fresh.close()
+                raise DamagedLog(path=str(self.directory), reason="another log lies here now")
+            self.environment.take_over(fresh)
+
+    def _open_current(self) -> tuple[Environment, Header]:
         current = read_current(self.directory)
         path = generation_path(self.directory, 1 if current is None else current.generation)
         environment = Environment(
@@ -93,6 +140,8 @@ class Shared:
                 raise NotALog(path=str(self.directory), reason="there is no log here")
             if len(list(self.directory.glob("log-*"))) > path.exists():
                 raise DamagedLog(path=str(self.directory), reason="LOG.json is missing")
+            if unfinished(self.directory):
+                raise DamagedLog(path=str(self.directory), reason="a backup was interrupted here")
         elif not data.exists() or not data.stat().st_size:
             raise DamagedLog(path=str(data), reason="the file is missing or empty")
         if self.options.readonly:
@@ -107,7 +156,52 @@ class Shared:
         elif current.log_id != header.log_id:
             environment.close()
             raise DamagedLog(path=str(data), reason="LOG.json belongs to another log")
+        elif not self.options.readonly:
+            self._sweep(current.generation)
         return environment, header
+
+    def _sweep(self, generation: int) -> None:
+        """Take away what compactions have left. The log opens all the same where that cannot be."""
+        try:
+            readers = sweep(self.directory, generation)
+        except (EventLogError, OSError):
+            logger.exception("what a compaction has left cannot be taken away")
+        else:
+            if readers:
+                logger.info("processes %s still read the file from before a compaction; it is kept", readers)
+
+    def compact(self, decided: threading.Lock) -> Compacted:
+        """Go on in a new file, without what was erased. On the committer's thread, alone. See `EventLog.compact`.
+
+        Whoever takes the lock first decides: this, and then it is done; or who waits for it, and then it is given up.
+        """
+        assert self.committer is not None
+        committer, environment, directory = self.committer, self.environment, self.directory
+
+        def check() -> None:
+            if committer.closing:
+                raise LogClosed
+            if decided.locked():
+                raise CompactTimeout
+
+        check()
+        with typed(directory):
+            committer.mend()
+            current = read_current(directory)
+            if current is None or current.log_id != self.header.log_id:
+                raise DamagedLog(path=str(directory), reason="LOG.json is missing, or belongs to another log")
+            sweep(directory, current.generation)
+            generation, before = next_generation(directory), environment.bytes_on_disk()
+            sizes = {"map_size": environment.map_size, "map_size_max": environment.map_size_max}
+            with building(directory, generation, current.log_id, **sizes) as (fresh, _):
+                with environment.reading() as (txn, tables):
+                    copy_rows(txn, tables, fresh, check)
+                after = finish(fresh)
+                if not decided.acquire(blocking=False):
+                    raise CompactTimeout
+                _replace_current(directory, current, generation)
+            committer.move(fresh.path)
+            return Compacted(generation, before, after, sweep(directory, generation))
 
     def close(self, timeout_s: float) -> None:
         """Write what is queued and close the file. Raises `CloseTimeout`; the file then closes when its thread ends."""
@@ -127,6 +221,18 @@ class Shared:
     def _release_lock(self) -> None:
         if self._lock is not None:
             self._lock.release()
+
+
+def _replace_current(directory: Path, current: Current, generation: int) -> None:
+    """Make another generation the current one. If it raises, the one of before still is."""
+    try:
+        write_current(directory, msgspec.structs.replace(current, generation=generation))
+    except OSError:
+        with contextlib.suppress(OSError):  # it may have been replaced, and only the flush behind that have failed
+            write_current(directory, current)
+        if read_current(directory) == current:
+            raise
+        logger.exception("LOG.json was replaced, but it is not known to be durable")
 
 
 def _open_for_reading(environment: Environment) -> Header:
