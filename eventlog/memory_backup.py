@@ -89,7 +89,7 @@ def _prepared(events: list[StoredEvent]) -> Prepared:
     """The batch that led to these events, with its key and the time it was recorded at."""
     first, *others = (_part(list(part)) for _, part in groupby(events, lambda event: event.stream))
     first.key, first.digest = events[0].key or None, events[0].digest
-    first.others, first.recorded_at = tuple(others), events[0].recorded_at
+    first.others = tuple(others)
     first.bytes = sum(part.bytes for part in first.parts)
     return first
 
@@ -98,7 +98,9 @@ def _part(events: list[StoredEvent]) -> Prepared:
     one = events[0]
     new = [NewEvent(event.type, event.payload, event.type_version) for event in events]
     size = sum(len(event.payload) + _ROW_BYTES for event in new)
-    return Prepared(one.stream, new, "any", None, b"", one.correlation.encode(), one.causation, None, size)
+    part = Prepared(one.stream, new, "any", None, b"", one.correlation.encode(), one.causation, None, size)
+    part.recorded_at = one.recorded_at
+    return part
 
 
 def _ends(store: MemoryStore) -> Iterator[Step]:

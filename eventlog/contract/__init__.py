@@ -15,6 +15,7 @@ opens the same store again, as after a restart of the program.
 from eventlog.contract.appending import AppendingContract
 from eventlog.contract.erasing import ClosingContract, ErasingContract
 from eventlog.contract.following import FollowingContract
+from eventlog.contract.keeping import KeepingContract
 from eventlog.contract.machine import LogMachine, MachineContract
 from eventlog.contract.many import ManyContract
 from eventlog.contract.reading import ReadingContract
@@ -28,6 +29,7 @@ class EventLogContract(
     FollowingContract,
     ClosingContract,
     ErasingContract,
+    KeepingContract,
     MachineContract,
 ):
     """The whole contract, ordered by property, and at the end any sequence of verbs."""

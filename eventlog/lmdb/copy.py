@@ -204,6 +204,13 @@ def finish_backup(fresh: Environment, log_id: str) -> int:
     return size
 
 
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InvalidArgument(f"a backup goes into a directory: {error.strerror}", value=path) from error
+
+
 @contextmanager
 def new_directory(destination: str | os.PathLike[str], log: Path | None = None) -> Iterator[Path]:
     """A directory for a copy of a log, new or empty, not inside that of the `log`. Gone after an error if it was new.
@@ -228,7 +235,7 @@ def new_directory(destination: str | os.PathLike[str], log: Path | None = None) 
     try:
         with typed(directory):
             for path in reversed(missing):
-                path.mkdir(mode=0o700)
+                _make(path)
                 made.append(path)
                 sync_directory(path.parent)
         yield directory
