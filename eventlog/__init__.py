@@ -8,6 +8,7 @@ range(1, 2)
 """
 
 from eventlog.errors import (
+    BadExport,
     BadRecord,
     ChainBroken,
     CheckpointBeyondHead,
@@ -15,6 +16,7 @@ from eventlog.errors import (
     CloseTimeout,
     CommitFailed,
     CompactTimeout,
+    CutOffExport,
     DamagedLog,
     DiskFull,
     EventLogError,
@@ -40,6 +42,7 @@ from eventlog.errors import (
     UnknownType,
     WrongExpectedVersion,
 )
+from eventlog.exchange import Imported, export_lines, import_lines
 from eventlog.follow import Follower, Parked
 from eventlog.lmdb import LmdbLog
 from eventlog.lmdb import open_log as open  # noqa: A004 - `eventlog.open(path)` reads best
@@ -50,10 +53,12 @@ from eventlog.types import (
     AscendingKey,
     BackedUp,
     Chain,
+    Checked,
     Code,
     Compacted,
     Erasure,
     Expect,
+    Finding,
     Found,
     NewEvent,
     Part,
@@ -69,9 +74,11 @@ __all__ = [
     "Appended",
     "AscendingKey",
     "BackedUp",
+    "BadExport",
     "BadRecord",
     "Chain",
     "ChainBroken",
+    "Checked",
     "CheckpointBeyondHead",
     "CheckpointConflict",
     "CloseTimeout",
@@ -79,6 +86,7 @@ __all__ = [
     "CommitFailed",
     "CompactTimeout",
     "Compacted",
+    "CutOffExport",
     "DamagedLog",
     "DiskFull",
     "Done",
@@ -86,8 +94,10 @@ __all__ = [
     "EventLog",
     "EventLogError",
     "Expect",
+    "Finding",
     "Follower",
     "Found",
+    "Imported",
     "InvalidArgument",
     "KeyErased",
     "KeyReused",
@@ -122,5 +132,7 @@ __all__ = [
     "Upcaster",
     "ViewBatch",
     "WrongExpectedVersion",
+    "export_lines",
+    "import_lines",
     "open",
 ]

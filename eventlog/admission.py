@@ -73,6 +73,7 @@ class Prepared:
         "recorded_at",
         "snapshot",
         "stream",
+        "stubs",
     )
 
     def __init__(
@@ -99,8 +100,10 @@ class Prepared:
         self.chain: Chain | None = None
         self.others: tuple[Prepared, ...] = ()
         """The further streams of the same batch. Only the first part has a key and a chain."""
-        self.recorded_at = 0
-        """When it was recorded in the log that it comes from; 0 for what is new."""
+        self.recorded_at: int | None = None
+        """When it was recorded in the log that it comes from; None for what is new."""
+        self.stubs: AbstractSet[int] = frozenset()
+        """Which of its events, from 0, come as stubs: only a copy of another log has any."""
 
     @property
     def parts(self) -> tuple[Prepared, ...]:

@@ -76,6 +76,22 @@ class TooLarge(InvalidArgument):
     template = "more bytes than the limit"
 
 
+class BadExport(InvalidArgument):
+    """Lines that `import_lines` cannot take. Fields: line (from 1), reason. What came before that line is imported."""
+
+    code = "bad_export"
+    template = "this is not an export that can be imported"
+    advice = "What came before this line is imported; importing it again, mended, goes on there"
+
+
+class CutOffExport(BadExport):
+    """An export that ends before its last line. Fields: line, reason. What there was of it is imported."""
+
+    code = "cut_off_export"
+    template = "the export is cut off"
+    advice = "What there was of it is imported; import the whole of it to go on"
+
+
 class UnknownType(EventLogError):
     """An event type that the registry does not know. Fields: type, and position, stream, version when read."""
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from eventlog.copying import Copied
 from eventlog.errors import EventLogError
 from eventlog.types import (
     VIEW_ENTRIES_MAX,
     Appended,
     BackedUp,
     Chain,
+    Checked,
     Compacted,
     Erasure,
     Expect,
@@ -34,8 +36,16 @@ Done = Callable[[Appended | EventLogError], None]
 OnBad = Literal["stop", "skip", "raw"]
 
 
+class CheckpointStats(msgspec.Struct, frozen=True):
+    """Where a follower stands."""
+
+    position: int
+    lag: int
+    """Events behind it that it has not handled."""
+
+
 class LogStats(msgspec.Struct, frozen=True):
-    """Figures of one open log."""
+    """Figures of one open log. None of them reads events: they cost the same in a large log."""
 
     log_id: str
     head: int
@@ -47,6 +57,14 @@ class LogStats(msgspec.Struct, frozen=True):
     failures: int
     bytes_on_disk: int
     commit_ms_last: float
+    generation: int = 0
+    """How many times the file was begun, with `compact`; 0 without a file."""
+    map_bytes: int = 0
+    """Address space of the file; it grows when the file has filled it."""
+    readers: int = 0
+    """Read transactions that are open now, in all processes, and reader slots of threads that may begin one at once."""
+    checkpoints: Mapping[str, CheckpointStats] = {}
+    """By follower's name, in its order; at most 1,000. A damaged one is left out: `check` tells it."""
 
 
 @runtime_checkable
@@ -130,6 +148,13 @@ class EventLog(Protocol):
         """
         ...
 
+    def append_copied(self, copied: Copied, *, chain: Chain | None = None) -> Future[Appended]:
+        """Append a batch of another log as it was recorded there, without waiting. For `eventlog.exchange`.
+
+        It is decided as any append. With a registry too, the events are `NewEvent`, and are not decoded.
+        """
+        ...
+
     def close_stream(self, stream: str, *, expect: Expect = "any", timeout_s: float = 10.0) -> int:
         """Close a stream for good, and wait until that is durable; the version at which it ends.
 
@@ -186,6 +211,10 @@ class EventLog(Protocol):
 
     def streams(self, prefix: str = "") -> Iterator[str]:
         """Names of the streams that begin with `prefix`, in the order of their first event."""
+        ...
+
+    def closed_streams(self) -> Iterator[str]:
+        """Names of the streams that are closed, in the order of their first event. Raises `BadRecord`."""
         ...
 
     def find(self, stream: str, key: bytes) -> Found | None:
@@ -262,6 +291,13 @@ class EventLog(Protocol):
 
         Raises `InvalidArgument` for a destination that holds something, `DiskFull`, `PermissionDenied`; nothing is left
         there then.
+        """
+        ...
+
+    def check(self, *, timeout_s: float = 600.0) -> Checked:
+        """Compare the log with every index, both ways; see `eventlog.check`. Reads everything; appends go on.
+
+        What is found is returned, and nothing is mended. After `timeout_s` it ends, which is a finding too.
         """
         ...
 

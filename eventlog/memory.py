@@ -30,9 +30,10 @@ from eventlog.admission import (
     prepare_closing,
     prepare_many,
 )
+from eventlog.copying import Copied, prepare_copied
 from eventlog.erase import Plan
 from eventlog.errors import EventLogError, OutcomeUnknown
-from eventlog.log import Done, LogStats
+from eventlog.log import CheckpointStats, Done, LogStats
 from eventlog.memory_backup import backup_memory
 from eventlog.memory_reading import MemoryReading
 from eventlog.memory_store import Clock, MemoryStore, wall_clock
@@ -136,6 +137,15 @@ class MemoryLog(MemoryReading):
         outcome = self._answer_to(item, check_timeout(timeout_s))
         assert isinstance(outcome, Appended)
         return by_part(outcome)
+
+    def append_copied(self, copied: Copied, *, chain: Chain | None = None) -> Future[Appended]:
+        """See `EventLog.append_copied`."""
+        check_answering(chain, None)
+        ticket = Ticket(prepare_copied(copied))
+        ticket.item.chain = chain
+        future = ticket.with_future(None)
+        self._submit(ticket)
+        return future
 
     def close_stream(self, stream: str, *, expect: Expect = "any", timeout_s: float = 10.0) -> int:
         """See `EventLog.close_stream`."""
@@ -411,6 +421,10 @@ class MemoryLog(MemoryReading):
                 failures=self._failed,
                 bytes_on_disk=0,
                 commit_ms_last=0.0,
+                checkpoints={
+                    name: CheckpointStats(position, max(0, len(self._store.events) - position))
+                    for name, position in sorted(self._checkpoints.items())
+                },
             )
 
     def compact(self, *, timeout_s: float = 600.0) -> Compacted:

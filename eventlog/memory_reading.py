@@ -12,12 +12,14 @@ from eventlog.admission import (
     check_prefix,
     check_range,
     check_stream,
+    check_timeout,
     check_types,
 )
+from eventlog.check import TIMEOUT_S, check_store
 from eventlog.errors import LogClosed
 from eventlog.log import OnBad
 from eventlog.memory_store import MemoryStore
-from eventlog.types import Found, StoredEvent
+from eventlog.types import Checked, Found, StoredEvent
 
 
 class MemoryReading:
@@ -101,6 +103,19 @@ class MemoryReading:
         with self._lock:
             self._check_open()
             return iter([name for name in self._store.streams if name.startswith(prefix)])
+
+    def closed_streams(self) -> Iterator[str]:
+        """Names of the streams that are closed, in the order of their first event."""
+        with self._lock:
+            self._check_open()
+            return iter([name for name in self._store.streams if name in self._store.closed])
+
+    def check(self, *, timeout_s: float = TIMEOUT_S) -> Checked:
+        """See `EventLog.check`: here its lists and dictionaries, at once; appends wait for that."""
+        check_timeout(timeout_s)
+        with self._lock:
+            self._check_open()
+            return check_store(self._store)
 
     def find(self, stream: str, key: bytes) -> Found | None:
         """Where a key was appended."""

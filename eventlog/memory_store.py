@@ -75,11 +75,11 @@ class MemoryStore:
         place, count = 0, sum(len(part.events) for part in item.parts)
         appended = []
         for part in item.parts:
-            appended.append(self._store(part, item.recorded_at or now, place, count))
+            appended.append(self._store(part, now if item.recorded_at is None else item.recorded_at, place, count))
             place += len(part.events)
         answer = msgspec.structs.replace(appended[0], others=tuple(appended[1:]))
         if item.key is not None:
-            known = KnownKey(msgspec.structs.replace(answer, known=True), item.digest)
+            known = KnownKey(msgspec.structs.replace(answer, known=True), item.digest, erased=0 in item.stubs)
             self.keys[item.stream, bytes(item.key)] = known
         return answer
 
@@ -93,7 +93,8 @@ class MemoryStore:
             self.events.append(
                 StoredEvent(
                     first + step, part.stream, version + step + 1, place + step, count, event.type, event.type_version,
-                    now, correlation, part.causation, event.payload, key=key, digest=part.digest if key else b"",
+                    now, correlation, part.causation, event.payload, step in part.stubs, key,
+                    part.digest if key else b"",
                 )
             )  # fmt: skip
             key = b""

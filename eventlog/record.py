@@ -51,6 +51,7 @@ Record = tuple[int, int, int, int, int, int, int, int, str, int, bytes, bytes, b
 without one), digest, payload."""
 
 FLAGS: Final = 0
+TYPE: Final = 1
 STREAM: Final = 2
 VERSION: Final = 3
 PLACE: Final = 5

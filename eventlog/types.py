@@ -196,6 +196,8 @@ class Checked(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     """The first of them; `more` counts those that are left out."""
     more: int = 0
+    leftovers: tuple[str, ...] = ()
+    """Names in the directory that belong to nothing: older generations, copies that were not finished. No harm."""
 
     @property
     def well(self) -> bool:

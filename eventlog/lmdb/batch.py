@@ -296,13 +296,14 @@ class Batch:
         if not number:
             number = self._new_stream(item.stream)
         stream_key = pack_stream_number(number)
-        first, now = self.position, item.recorded_at or self._recorded_at
-        correlation, causation, append_key = item.correlation, item.causation, item.key or b""
+        first, now = self.position, self._recorded_at if item.recorded_at is None else item.recorded_at
+        stubs, correlation, causation, append_key = item.stubs, item.correlation, item.causation, item.key or b""
         for step, event in enumerate(item.events):
             key = pack_position(first + step)
             record = encode_record(
                 key, types[step], number, version + step + 1, now, place + step, count, event.type_version,
                 correlation, causation, event.payload, append_key, item.digest,
+                FLAG_ERASED if step in stubs else 0,
             )  # fmt: skip
             append_key = b""
             self.records.append((key, record))
@@ -322,7 +323,9 @@ class Batch:
         assert item.key is not None
         stored_key = item.key + pack_stream_number(number)
         self._key_rows[stored_key] = seal(stored_key, pack_position(appended.first_position))
-        self._known[number, item.key] = KnownKey(msgspec.structs.replace(appended, known=True), item.digest)
+        self._known[number, item.key] = KnownKey(
+            msgspec.structs.replace(appended, known=True), item.digest, erased=0 in item.stubs
+        )
 
     def _new_stream(self, name: str) -> int:
         if self.streams_last >= STREAMS_MAX:

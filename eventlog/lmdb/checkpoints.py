@@ -5,15 +5,17 @@ They hold in memory at once, and are written together with the next batch or aft
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
 import msgspec
 
 from eventlog.admission import check_checkpoint, compare_checkpoint
-from eventlog.errors import Overloaded
+from eventlog.errors import BadRecord, Overloaded
 from eventlog.lmdb.environment import Environment
 from eventlog.lmdb.layout import read_checkpoint, read_view, scan_views, view_key
 from eventlog.types import ViewBatch
@@ -60,6 +62,18 @@ class Checkpoints:
         """Where a follower stands by the file, whatever process wrote it."""
         with self._environment.reading() as (txn, tables):
             return read_checkpoint(txn, tables, check_checkpoint(name))
+
+    def positions(self, limit: int) -> dict[str, int]:
+        """Where up to `limit` followers stand, by name. Damaged ones are left out."""
+        found: dict[bytes, int] = {}
+        with self._lock:
+            moved = dict(self._moved)
+        with self._environment.reading() as (txn, tables):
+            for name, _ in islice(txn.cursor(tables.checkpoints), limit):
+                with contextlib.suppress(BadRecord):
+                    found[name] = read_checkpoint(txn, tables, name)
+        found |= moved
+        return {name.decode(errors="replace"): found[name] for name in sorted(found)[:limit]}
 
     def move(
         self,

@@ -252,6 +252,17 @@ class Environment:
         with self.reading():
             return (self.path / "data.mdb").stat().st_size
 
+    def map_bytes(self) -> int:
+        """Address space that the file has now, also where another process lets it grow."""
+        with self.reading():
+            return int(self.handle.info()["map_size"])
+
+    def count_readers(self) -> int:
+        """Reader slots in use, of all processes; 0 where the file is read without the engine's locks."""
+        with self.reading():  # the file stays open meanwhile
+            lines = self.handle.readers().splitlines()
+        return max(0, len(lines) - 1)  # below a line of headings, or the words that there are none
+
     def enter(self) -> tuple[lmdb.Transaction[bytes], Tables]:
         """Begin a read transaction; used by `Reading`."""
         while True:

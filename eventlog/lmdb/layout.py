@@ -21,6 +21,7 @@ front, and ascending keys go to the end of the table whatever streams they belon
 from __future__ import annotations
 
 import struct
+from array import array
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
@@ -35,6 +36,7 @@ TABLES_MAX: Final = 16
 STREAMS_MAX: Final = 0xFFFF_FFFF
 TYPES_MAX: Final = 0xFFFF
 _NAME_KEY_BYTES_MAX: Final = 256
+_CLOSED: Final = b"closed"
 
 _U32: Final = struct.Struct(">I")
 _U16: Final = struct.Struct(">H")
@@ -146,7 +148,22 @@ def last_number(txn: Read, table: Any) -> int:
 # --- small entries ----------------------------------------------------------------------------------------------------
 def closed_key(number: int) -> bytes:
     """Where in `about` it is said that a stream is closed."""
-    return b"closed" + pack_stream_number(number)
+    return _CLOSED + pack_stream_number(number)
+
+
+def closed_numbers(txn: Read, tables: Tables) -> array[int]:
+    """Numbers of the streams that are closed, ascending. Raises `BadRecord`."""
+    found = array("L")
+    cursor = txn.cursor(tables.about)
+    if not cursor.set_range(closed_key(0)):
+        return found
+    for key, value in cursor:
+        if not key.startswith(_CLOSED) or len(key) != len(_CLOSED) + _U32.size:
+            break
+        if unseal(key, value) is None:
+            raise BadRecord(reason="an entry of a closed stream is damaged")
+        found.append(_U32.unpack_from(key, len(_CLOSED))[0])
+    return found
 
 
 def view_key(name: bytes, key: bytes) -> bytes:

@@ -32,12 +32,16 @@ from eventlog.admission import (
     prepare_closing,
     prepare_many,
 )
+from eventlog.check import TIMEOUT_S
+from eventlog.copying import Copied, prepare_copied
 from eventlog.erase import Plan
 from eventlog.errors import CompactTimeout, EventLogError, InvalidArgument, LogClosed, OutcomeUnknown, ReadOnlyLog
+from eventlog.lmdb.checking import check_directory
 from eventlog.lmdb.commit import Committer
 from eventlog.lmdb.copy import backup
 from eventlog.lmdb.environment import MAP_BYTES_DEFAULT, MAP_BYTES_MAX_DEFAULT
 from eventlog.lmdb.shared import Mode, Options, Shared, acquire, release
+from eventlog.lmdb.stats import figures_of
 from eventlog.log import Done, LogStats, OnBad
 from eventlog.memory_store import wall_clock
 from eventlog.saved import newer
@@ -47,6 +51,7 @@ from eventlog.types import (
     Appended,
     BackedUp,
     Chain,
+    Checked,
     Compacted,
     Erasure,
     Expect,
@@ -60,6 +65,8 @@ from eventlog.types import (
 
 MAP_BYTES_MIN: Final = 1 << 20
 _POLL_S: Final = 0.01
+_COPY_WAIT_S: Final = 60.0
+"""How long a copied batch waits for room in the queue: an import has no caller who is in a hurry."""
 
 
 def open_log(
@@ -157,6 +164,16 @@ class LmdbLog:
         assert isinstance(outcome, Appended)
         return by_part(outcome)
 
+    def append_copied(self, copied: Copied, *, chain: Chain | None = None) -> Future[Appended]:
+        """See `EventLog.append_copied`."""
+        committer = self._writer()
+        check_answering(chain, None)
+        ticket = Ticket(prepare_copied(copied))
+        ticket.item.chain = chain
+        future = ticket.with_future(None)
+        committer.submit(ticket, time.monotonic() + _COPY_WAIT_S)
+        return future
+
     def close_stream(self, stream: str, *, expect: Expect = "any", timeout_s: float = 10.0) -> int:
         """See `EventLog.close_stream`."""
         outcome = _answer(self._waitable(), prepare_closing(stream, expect), check_timeout(timeout_s))
@@ -252,6 +269,10 @@ class LmdbLog:
         check_prefix(prefix)
         return self._open().reader.streams(prefix)
 
+    def closed_streams(self) -> Iterator[str]:
+        """See `EventLog.closed_streams`. Raises `BadRecord` for a damaged name."""
+        return self._open().reader.closed_streams()
+
     def find(self, stream: str, key: bytes) -> Found | None:
         """Where a key was appended; the records that it points to are verified. Raises `BadRecord`."""
         check_stream(stream)
@@ -337,21 +358,13 @@ class LmdbLog:
         """
         self._writer().flush(check_timeout(timeout_s))
 
+    def check(self, *, timeout_s: float = TIMEOUT_S) -> Checked:
+        """See `EventLog.check`. It runs in a process of its own, which a damaged page may end; this one goes on."""
+        return check_directory(self._open().directory, timeout_s=timeout_s)
+
     def stats(self) -> LogStats:
         """Figures of this log. A reader of a foreign log counts no appends."""
-        shared = self._open()
-        committer = shared.committer
-        return LogStats(
-            log_id=self.log_id,
-            head=self.head(),
-            streams=shared.reader.count_streams(),
-            queued=committer.queued if committer else 0,
-            appends=committer.appends if committer else 0,
-            commits=committer.commits if committer else 0,
-            failures=committer.failures if committer else 0,
-            bytes_on_disk=shared.environment.bytes_on_disk(),
-            commit_ms_last=committer.commit_ms_last if committer else 0.0,
-        )
+        return figures_of(self._open())
 
     def compact(self, *, timeout_s: float = 600.0) -> Compacted:
         """See `EventLog.compact`. Readers in this process wait a moment; those in others follow with their next read.

@@ -14,7 +14,15 @@ from eventlog.errors import BadRecord
 from eventlog.lmdb.batch import verified_key
 from eventlog.lmdb.environment import Environment
 from eventlog.lmdb.layout import Read as Txn
-from eventlog.lmdb.layout import Tables, last_number, pack_stream_number, stream_name, stream_number, type_names
+from eventlog.lmdb.layout import (
+    Tables,
+    closed_numbers,
+    last_number,
+    pack_stream_number,
+    stream_name,
+    stream_number,
+    type_names,
+)
 from eventlog.log import OnBad
 from eventlog.record import (
     FLAG_ERASED,
@@ -386,6 +394,15 @@ class Reader:
             yield from (name for name in names if name.startswith(prefix))
             if not more:
                 return
+
+    def closed_streams(self) -> Iterator[str]:
+        """Names of the streams that are closed, in the order of their first event. Raises `BadRecord`."""
+        with self._environment.reading() as (txn, tables):
+            numbers = closed_numbers(txn, tables)
+        for number in numbers:
+            with self._environment.reading() as (txn, tables):
+                name = self._stream(txn, tables, number)
+            yield name
 
     def count_streams(self) -> int:
         """How many streams there are."""

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
 
+from eventlog.console import give_up_stdout, prepare_streams
 from pace_actors.cli import failures
 
 COMMANDS: dict[str, str] = {
@@ -111,15 +111,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and say its exit code. Prints no traceback; `PACE_TRACEBACK=1` lets one through."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
-    _open_what_is_closed()
-    _never_choke(sys.stdout, sys.stderr)
+    prepare_streams()
     code = _run(given, as_json=as_json)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         return _reader_went_away()
     except OSError as error:
-        _give_up_stdout()  # what could not be written would be tried again at the end
+        give_up_stdout()  # what could not be written would be tried again at the end
         return code or failures.tell(error, as_json=as_json)
     return code
 
@@ -142,34 +141,7 @@ def _run(given: list[str], *, as_json: bool) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _open_what_is_closed() -> None:
-    """`pace … >&-`: what nobody opened for us leads nowhere. Else the log's own file would get its number."""
-    if None not in (sys.stdin, sys.stdout, sys.stderr):
-        return
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
-    nowhere = Path(os.devnull)
-    sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
-    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
-    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
-
-
-def _never_choke(*streams: Any) -> None:
-    """A terminal that cannot show a character shows a question mark."""
-    for stream in streams:
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-
-
 def _reader_went_away() -> int:
     """`pace log … | head`: stop quietly."""
-    _give_up_stdout()
+    give_up_stdout()
     return failures.READER_GONE
-
-
-def _give_up_stdout() -> None:
-    """Keep the interpreter from flushing into nothing at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

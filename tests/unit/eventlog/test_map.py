@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +166,7 @@ def test_threads_of_a_reader_adopt_a_size_one_at_a_time(log: LmdbLog) -> None:
             second.set()
 
     with ThreadPoolExecutor(3) as pool:
-        work = [pool.submit(first)]
+        work: list[Future[Any]] = [pool.submit(first)]
         assert inside.wait(WAIT_S)
         work += [pool.submit(other), pool.submit(log.head)]
         assert not second.wait(0.05)

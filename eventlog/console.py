@@ -1,0 +1,37 @@
+"""What a command line does about its three streams, whatever it is a command line of."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def prepare_streams() -> None:
+    """Make the standard streams safe to use; call it before anything is opened.
+
+    `… >&-`: what nobody opened for us leads nowhere, or the log's own file would get its number. A terminal that cannot
+    show a character shows a question mark.
+    """
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _open_what_is_closed()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _open_what_is_closed() -> None:
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    nowhere = Path(os.devnull)
+    sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
+
+
+def give_up_stdout() -> None:
+    """Nobody reads it: keep the interpreter from flushing into nothing at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
