@@ -61,6 +61,11 @@ def event_json(event: StoredEvent) -> dict[str, Any]:
     }
 
 
+def named_event(event: msgspec.Struct) -> dict[str, Any]:
+    """An event's fields as plain values, with its stored name, which they do not say."""
+    return {"type": REGISTRY.name_of(type(event)), **msgspec.to_builtins(event)}
+
+
 def described(event: StoredEvent, chars: int | None = QUOTE_CHARS) -> str:
     """One line about what an event holds; of each text so many characters, or all."""
     if event.erased:

@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "log": "pace_actors.cli.log",
     "state": "pace_actors.cli.state",
     "replay": "pace_actors.cli.replay",
+    "bisect": "pace_actors.cli.bisect",
     "stats": "pace_actors.cli.stats",
     "simulate": "pace_actors.cli.simulate",
     "bench": "pace_actors.cli.bench",

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pace_actors.cli.describe import decided_words, heard_words
+from pace_actors.cli.describe import decided_words, heard_words, named_event
 from pace_actors.cli.log import thread_name
 from pace_actors.cli.options import reading
 from pace_actors.cli.screen import Bar, console, counted, print_json
-from pace_actors.events import REGISTRY, Decided
+from pace_actors.events import Decided
 from pace_actors.replay import Changed, Checked, Divergence, check
 from pace_actors.replay import what_if as decide_otherwise
 
@@ -81,14 +81,10 @@ def _plain(found: Checked | Changed) -> dict[str, Any]:
 def _plain_divergence(divergence: Divergence) -> dict[str, Any]:
     """With the stored name of each event beside its fields, which do not say what they are of."""
     plain: dict[str, Any] = msgspec.to_builtins(divergence)
-    plain["heard"] = _named(divergence.heard)
+    plain["heard"] = named_event(divergence.heard)
     for side in ("recorded", "computed"):
-        plain[side] = [_named(decision) for decision in getattr(divergence, side)]
+        plain[side] = [named_event(decision) for decision in getattr(divergence, side)]
     return plain
-
-
-def _named(event: msgspec.Struct) -> dict[str, Any]:
-    return {"type": REGISTRY.name_of(type(event)), **msgspec.to_builtins(event)}
 
 
 def _show_checked(found: Checked, took_s: float, *, every: bool) -> None:

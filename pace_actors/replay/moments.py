@@ -1,0 +1,66 @@
+"""A thread and its user as they were after each batch, from their two streams alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+
+import msgspec
+
+from eventlog import EventLog
+from pace_actors.domain import facts, thread
+from pace_actors.domain.context import Context, assemble
+from pace_actors.domain.facts_state import NOBODY, FactsState
+from pace_actors.domain.fold import Batch, batches
+from pace_actors.domain.known import facts_of
+from pace_actors.domain.state import EMPTY, ThreadState
+from pace_actors.values import ThreadKey, UserKey
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """What was, after the batch that ends at a position; before the first of them at position 0."""
+
+    key: ThreadKey
+    position: int = 0
+    state: ThreadState = EMPTY
+    facts: FactsState = NOBODY
+
+    def context(self, user_text: str | None = None, *, include_sensitive: bool = True) -> Context:
+        """What the planner would have seen then, at the time of the last turn, without what an index finds."""
+        now = self.state.last_activity
+        known = facts_of(self.key.user, self.facts, now, include_sensitive=include_sensitive)
+        return assemble(self.key, self.state, now=now, user_text=user_text, facts=known)
+
+    def after(self, batch: Batch) -> Moment:
+        """The next one, if the batch belongs to the thread or to its user."""
+        changes = msgspec.structs.replace
+        if batch.stream == self.key.stream:
+            state = thread.evolve(self.state, batch.heard, batch.decided)
+            return changes(self, position=batch.last_position, state=state)
+        known = facts.evolve(self.facts, batch.heard, batch.decided)
+        return changes(self, position=batch.last_position, facts=known)
+
+
+def moments(log: EventLog, key: ThreadKey, after: Moment | None = None) -> Iterator[tuple[Batch, Moment]]:
+    """Each batch of a thread and of its user's facts, in the order of the log, with what was after it.
+
+    Reads these two streams only; `after` begins behind a moment that was reached before.
+    """
+    now = after or Moment(key=key)
+    streams = (
+        batches(log.read(key.stream, now.state.version)),
+        batches(log.read(UserKey(key.user).stream, now.facts.version)),
+    )
+    for batch in merge(*streams, key=lambda batch: batch.position):
+        now = now.after(batch)
+        yield batch, now
+
+
+def moment_at(log: EventLog, key: ThreadKey, position: int) -> Moment:
+    """What was at a position: after the batch that holds it, or the last one before it."""
+    found = Moment(key=key)
+    for batch, moment in moments(log, key):
+        if batch.position > position:
+            break
+        found = moment
+    return found
