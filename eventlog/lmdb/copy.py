@@ -31,6 +31,7 @@ from eventlog.lmdb.directory import (
     generation_path,
     refuse_network,
     sync_directory,
+    temporary_path,
     write_current,
 )
 from eventlog.lmdb.environment import Environment, is_disk_full
@@ -197,9 +198,9 @@ def finish_backup(fresh: Environment, log_id: str) -> int:
     try:
         write_current(directory, Current(log_id, 1))
     except BaseException:
-        for name in ("LOG.json.tmp", "LOG.json"):
+        for path in (temporary_path(directory), directory / "LOG.json"):
             with suppress(OSError):
-                (directory / name).unlink()
+                path.unlink()
         raise
     return size
 

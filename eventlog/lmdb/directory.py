@@ -107,9 +107,14 @@ def read_current(directory: Path) -> Current | None:
     return current
 
 
+def temporary_path(directory: Path) -> Path:
+    """Where the next `LOG.json` is written; of no use after a crash."""
+    return directory / "LOG.json.tmp"
+
+
 def write_current(directory: Path, current: Current) -> None:
     """Replace `LOG.json`: after a power cut it is the old one or the new one, whole."""
-    temporary = directory / "LOG.json.tmp"
+    temporary = temporary_path(directory)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(descriptor, msgspec.json.format(msgspec.json.encode(current), indent=1))

@@ -17,7 +17,7 @@ from typing import Final
 import lmdb
 
 from eventlog.errors import EventLogError, TooLarge
-from eventlog.lmdb.directory import GENERATIONS_MAX, check_length, not_opened
+from eventlog.lmdb.directory import GENERATIONS_MAX, check_length, not_opened, temporary_path
 
 _NAME: Final = re.compile(r"(log|new)-([1-9][0-9]{0,6})")
 _FILES: Final = ("data.mdb", "lock.mdb")
@@ -47,6 +47,10 @@ def sweep(directory: Path, current: int) -> tuple[int, ...]:
     Only for the owner of the writer's lock, and only when `LOG.json` has said what is current: without it, everything
     is evidence. Raises what `readers_of` raises, and `PermissionDenied` and its like, after it has tried all.
     """
+    temporary = temporary_path(directory)
+    if temporary.exists():
+        with contextlib.suppress(OSError):
+            temporary.unlink()
     readers: set[int] = set()
     failures: list[EventLogError] = []
     for kind, path, number in list(_generations(directory)):

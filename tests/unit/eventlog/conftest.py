@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from eventlog import NewEvent
+from tests.support.skips import NOT_ROOT
 
 ROOT = Path(__file__).parents[3]
+SMALL_DISK_BYTES = 5 << 20
 Program = Callable[..., subprocess.Popen[str]]
 
 
@@ -42,3 +44,19 @@ def run_program() -> Iterator[Program]:
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 5 MB."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip(NOT_ROOT)
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK_BYTES}", "tmpfs", str(path)], capture_output=True, check=False
+    )
+    if mount.returncode:
+        pytest.skip(NOT_ROOT)
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)

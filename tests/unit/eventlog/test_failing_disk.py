@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
-import subprocess
-import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -39,7 +36,6 @@ from eventlog.lmdb import checkpoints, commit
 from eventlog.lmdb.batch import Batch, Stream
 from eventlog.lmdb.checkpoints import Checkpoints
 from eventlog.lmdb.environment import FREE_BYTES_FEW, Environment
-from tests.support.skips import NOT_ROOT
 from tests.unit.eventlog.conftest import events
 
 WAIT_S = 30.0
@@ -354,22 +350,6 @@ def test_a_full_map_leaves_whole_batches_and_a_log_that_opens_larger(tmp_path: P
         assert sum(1 for _ in log.read("s")) == version
     with eventlog.open(tmp_path / "log", map_size=1 << 24, map_size_max=1 << 24) as log:
         assert log.append("s", events(b"on"), expect=version).first_position == version + 1
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 5 MB."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip(NOT_ROOT)
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK_BYTES}", "tmpfs", str(path)], capture_output=True, check=False
-    )
-    if mount.returncode:
-        pytest.skip(NOT_ROOT)
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
 
 
 def test_a_full_disk_fails_whole_batches_and_the_log_goes_on_when_there_is_space(small_disk: Path) -> None:

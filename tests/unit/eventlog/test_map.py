@@ -168,11 +168,13 @@ def test_threads_of_a_reader_adopt_a_size_one_at_a_time(log: LmdbLog) -> None:
     with ThreadPoolExecutor(3) as pool:
         work: list[Future[Any]] = [pool.submit(first)]
         assert inside.wait(WAIT_S)
-        work += [pool.submit(other), pool.submit(log.head)]
+        work.append(pool.submit(other))
+        head = pool.submit(log.head)
         assert not second.wait(0.05)
         go_on.set()
         for done in work:
             done.result(WAIT_S)
+        assert head.result(WAIT_S) == 1
     assert not environment.wanted
     assert log.head() == 1
 
