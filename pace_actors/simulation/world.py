@@ -44,7 +44,7 @@ WAIT_SLACK_S = 0.01
 COMMITS_FIRST = 0.5
 """How often an append ends before the next message is handled, where both could be."""
 UNDER_WAY_MAX = 8
-"""Different ways that may have led to one version of a stream: more than one only around conflicts and failures."""
+"""Appends under way that may have led to one version of a stream: more than one only around conflicts."""
 
 
 class World:
@@ -273,7 +273,7 @@ class World:
         """Somebody else appends to a thread's stream: the next append of its actor meets a conflict."""
         stream = self.key(thread, user).stream
         for account in self._candidates(stream, self.log.stream_version(stream)):  # an actor may still be there
-            self._note(stream, account)
+            self._accounts.setdefault(stream, {}).setdefault(account.version, []).append(account)
         self.log.append_nowait(stream, events)
         while self.log.stats().queued:
             self.log.commit(1)
@@ -356,16 +356,7 @@ class World:
             self.broken = self.broken or wrong[0]
             raise wrong[0]
         self._hold_wait(stream, found[0], heard, decided)
-        for account in reversed(found):
-            self._note(stream, account)
-
-    def _note(self, stream: str, account: Account) -> None:
-        """Somebody may be there. What is known already comes to the young end, and pushes nothing out."""
-        known = self._accounts.setdefault(stream, {}).setdefault(account.version, [])
-        if account in known:
-            known.remove(account)
-        known.append(account)
-        del known[:-UNDER_WAY_MAX]
+        self._accounts.setdefault(stream, {}).setdefault(found[0].version, []).extend(found)
 
     def _hold_wait(self, stream: str, after: Account, heard: Any, decided: Sequence[Any]) -> None:
         """T11: the n-th failure in a row is followed by a wait of 2ⁿ⁻¹ s, at most 5 min, before anybody asks again."""
@@ -409,9 +400,8 @@ class World:
         for batch in batches(self.log.read(stream, durable.version)):
             durable = durable.after(batch.heard, batch.decided)
         self._durable[stream] = durable
-        under_way = self._accounts.get(stream, {}).get(version, [])
-        others = [account for account in reversed(under_way) if durable.version != version or account != durable]
-        return [*([durable] if durable.version == version else []), *others]
+        under_way = self._accounts.get(stream, {}).get(version, [])[-UNDER_WAY_MAX:]
+        return [*([durable] if durable.version == version else []), *reversed(under_way)]
 
     def check_end(self) -> None:
         """When nothing is under way: what replay makes of the log is what the actors have, and every request ended."""
