@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from eventlog import Appended, EventLogError, MemoryLog, OutcomeUnknown
+from eventlog import Appended, Chain, EventLogError, MemoryLog, OutcomeUnknown
 from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Later, Outcome, Script, ScriptedSummariser, join_script
 from pace_actors.runtime.simulated import SimulatedHost
@@ -20,7 +20,7 @@ class Stage(Protocol):
     refuse_next: list[EventLogError]
     lose_next_answer: int
 
-    def appending(self, stream: str, expect: int, events: Sequence[Any]) -> None:
+    def appending(self, stream: str, chain: Chain, expect: int, events: Sequence[Any]) -> None:
         """A batch is on its way to the log."""
         ...
 
@@ -84,7 +84,9 @@ class WatchedLog:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
-    def append_nowait(self, stream: str, events: Sequence[Any], *, done: Any, expect: Any, **more: Any) -> Any:
+    def append_nowait(
+        self, stream: str, events: Sequence[Any], *, done: Any, expect: Any, chain: Chain, **more: Any
+    ) -> Any:
         """Append; `refuse_next` raises here, `lose_next_answer` stores and answers `OutcomeUnknown`."""
         world = self._world
         if world.refuse_next:
@@ -96,6 +98,6 @@ class WatchedLog:
             def done(outcome: Appended | EventLogError) -> None:
                 told(OutcomeUnknown(stream=stream) if isinstance(outcome, Appended) else outcome)
 
-        future = self._log.append_nowait(stream, events, done=done, expect=expect, **more)
-        world.appending(stream, 0 if expect == "none" else expect, events)
+        future = self._log.append_nowait(stream, events, done=done, expect=expect, chain=chain, **more)
+        world.appending(stream, chain, 0 if expect == "none" else expect, events)
         return future

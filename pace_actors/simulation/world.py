@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from itertools import takewhile
 from typing import Any, cast
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from eventlog import EventLog, EventLogError, MemoryLog
+from eventlog import Chain, EventLog, EventLogError, MemoryLog
 from pace_actors import messages as m
 from pace_actors.actors.thread_actor import ThreadActor
 from pace_actors.domain.context import Context, assemble
@@ -28,6 +28,7 @@ from pace_actors.events import REGISTRY, AnswerArrived, ClockRead, SummaryAccept
 from pace_actors.models.port import Embedder, Extractor, Summariser
 from pace_actors.models.scripted import Script
 from pace_actors.recall.port import SearchIndex
+from pace_actors.runtime.port import Address
 from pace_actors.runtime.promise import Promise
 from pace_actors.runtime.simulated import SimulatedHost
 from pace_actors.runtime.threaded import LocalAddress
@@ -43,8 +44,6 @@ WAIT_S_MAX = 300.0
 WAIT_SLACK_S = 0.01
 COMMITS_FIRST = 0.5
 """How often an append ends before the next message is handled, where both could be."""
-UNDER_WAY_MAX = 8
-"""Appends under way that may have led to one version of a stream: more than one only around conflicts."""
 
 
 class World:
@@ -92,9 +91,11 @@ class World:
         self._failed: dict[str, dict[int, float]] = {}
         """When a request's answer was first heard as a failure, by stream and version."""
         self._turns = 0
-        self._accounts: dict[str, dict[int, list[Account]]] = {}
+        self._ahead: dict[str, tuple[Chain, Account]] = {}
+        """By stream: the account behind the last append that was made, and the chain which that append was made in.
+        Each time when an actor reads its state from the log it begins a new chain."""
         self._durable: dict[str, Account] = {}
-        self._checked: dict[ThreadKey, ThreadState] = {}
+        self._checked: dict[ThreadKey, tuple[ThreadState, Chain]] = {}
         self._begin()
 
     def _clock(self) -> int:
@@ -165,7 +166,7 @@ class World:
         seed = None if self._seed is None else self._seed + self.crashes
         self.host = SimulatedHost(start=self.host.now(), seed=seed, logger=self._logger)
         self.log = self.log.crash()
-        self._accounts.clear()
+        self._ahead.clear()
         self._checked.clear()
         self._failed.clear()
         self.refuse_next.clear()
@@ -272,8 +273,6 @@ class World:
     def foreign(self, events: Sequence[Any], *, thread: str = THREAD, user: str = USER) -> None:
         """Somebody else appends to a thread's stream: the next append of its actor meets a conflict."""
         stream = self.key(thread, user).stream
-        for account in self._candidates(stream, self.log.stream_version(stream)):  # an actor may still be there
-            self._accounts.setdefault(stream, {}).setdefault(account.version, []).append(account)
         self.log.append_nowait(stream, events)
         while self.log.stats().queued:
             self.log.commit(1)
@@ -312,9 +311,9 @@ class World:
             user_text=user_text,
             durable_version=view.durable_version,
         )
-        self._hold(
-            view.key.stream, view.state.version, lambda account: account.check_context(context, now, view.settings)
-        )
+        actor = _built(self.engine.threads.awake().get(view.key))
+        chain = None if actor is None else actor._chain  # noqa: SLF001 - as in `check`
+        self._account_of(view.key.stream, chain, view.state.version).check_context(context, now, view.settings)
         return context
 
     def stored(self, thread: str = THREAD, user: str = USER) -> list[Batch]:
@@ -342,21 +341,16 @@ class World:
 
     # --- holding it against the account -------------------------------------------------------------------------------
 
-    def appending(self, stream: str, expect: int, events: Sequence[Any]) -> None:
+    def appending(self, stream: str, chain: Chain, expect: int, events: Sequence[Any]) -> None:
         """A batch is on its way to the log: what the account will be behind it."""
         heard, *decided = events
-        wrong: list[Broken] = []
-        found: list[Account] = []
-        for account in self._candidates(stream, expect):
-            try:
-                found.append(account.after(heard, decided))
-            except Broken as error:
-                wrong.append(error)
-        if not found:
-            self.broken = self.broken or wrong[0]
-            raise wrong[0]
-        self._hold_wait(stream, found[0], heard, decided)
-        self._accounts.setdefault(stream, {}).setdefault(found[0].version, []).extend(found)
+        try:
+            account = self._account_of(stream, chain, expect).after(heard, decided)
+        except Broken as error:
+            self.broken = self.broken or error
+            raise
+        self._hold_wait(stream, account, heard, decided)
+        self._ahead[stream] = chain, account
 
     def _hold_wait(self, stream: str, after: Account, heard: Any, decided: Sequence[Any]) -> None:
         """T11: the n-th failure in a row is followed by a wait of 2ⁿ⁻¹ s, at most 5 min, before anybody asks again."""
@@ -375,33 +369,37 @@ class World:
         if self.broken is not None:
             raise self.broken
         for key, address in self.engine.threads.awake().items():
-            supervised = cast("LocalAddress", address).supervised
-            if not supervised.is_built:
+            actor = _built(address)
+            if actor is None:
                 continue  # it waits to be built again
-            actor = cast("ThreadActor", supervised.actor)
-            state = actor._ahead  # noqa: SLF001 - what it would answer, without a message that changes the order
-            if self._checked.get(key) is not state:
-                self._hold(key.stream, state.version, partial(_check_state, state))
-                self._checked[key] = state
+            state, chain = actor._ahead, actor._chain  # noqa: SLF001 - what it would answer, with no message for it
+            checked, checked_in = self._checked.get(key, (None, None))
+            if checked is not state or checked_in is not chain:
+                self._account_of(key.stream, chain, state.version).check(state)
+                self._checked[key] = state, chain
 
-    def _hold(self, stream: str, version: int, check: Callable[[Account], object]) -> None:
-        """Hold something against the account at a version. After a conflict there can be several: one must agree."""
-        wrong: Broken | None = None
-        for account in self._candidates(stream, version):
-            try:
-                check(account)
-                return
-            except Broken as error:
-                wrong = wrong or error
-        raise wrong or Broken(f"nobody has written version {version} of {stream}")
+    def _account_of(self, stream: str, chain: Chain | None, version: int) -> Account:
+        """The account of just what led to a version of a stream for who appends in a chain.
 
-    def _candidates(self, stream: str, version: int) -> list[Account]:
+        Either the chain has led there, or its actor has read that version from the log. Around failures and conflicts
+        the same version is something else for others, and what those were led to must not be mistaken for it.
+        """
+        durable = self._follow(stream)
+        made_in, ahead = self._ahead.get(stream, (None, durable))
+        account = ahead if chain is not None and made_in is chain and ahead.version == version else durable
+        if account.version > version:  # somebody else has appended since
+            stored = batches(self.log.read(stream))
+            account = Account.of(takewhile(lambda batch: batch.version <= version, stored))
+        require(account.version == version, "nobody has written version", version, "of", stream)
+        return account
+
+    def _follow(self, stream: str) -> Account:
+        """The account of all that is durable in a stream; what is new is read, and nothing twice."""
         durable = self._durable.get(stream, Account())
         for batch in batches(self.log.read(stream, durable.version)):
             durable = durable.after(batch.heard, batch.decided)
         self._durable[stream] = durable
-        under_way = self._accounts.get(stream, {}).get(version, [])[-UNDER_WAY_MAX:]
-        return [*([durable] if durable.version == version else []), *reversed(under_way)]
+        return durable
 
     def check_end(self) -> None:
         """When nothing is under way: what replay makes of the log is what the actors have, and every request ended."""
@@ -426,8 +424,10 @@ class World:
             require(not account.undecided(), "requests without a decision:", account.undecided())
 
 
-def _check_state(state: ThreadState, account: Account) -> None:
-    account.check(state)
+def _built(address: Address | None) -> ThreadActor | None:
+    """The actor at an address, unless there is none now."""
+    supervised = None if address is None else cast("LocalAddress", address).supervised
+    return cast("ThreadActor", supervised.actor) if supervised is not None and supervised.is_built else None
 
 
 def _drop(*_: Any) -> Any:

@@ -14,9 +14,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from eventlog import DiskFull
+from pace_actors import messages as m
 from pace_actors.actors import thread_actor
+from pace_actors.actors.thread_actor import ThreadActor
 from pace_actors.domain import thread
 from pace_actors.domain.prepare import prepare_turn
+from pace_actors.events import ResetAsked, SessionEnded, SettingsChanged
+from pace_actors.runtime.port import Address
 from pace_actors.simulation.explore import Violation, attempt, explore, shrink
 from pace_actors.simulation.faults import Schedule, schedule
 from pace_actors.simulation.invariants import Broken
@@ -126,6 +131,54 @@ def test_an_actor_whose_state_is_not_that_of_the_log_is_found(monkeypatch: pytes
     )
     with pytest.raises(Broken):
         world.record("one more")
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_an_actor_that_keeps_what_has_failed_is_found(monkeypatch: pytest.MonkeyPatch, another: bool) -> None:  # noqa: FBT001
+    """It goes on with an append that failed; also when another append of the same length stands in its place.
+
+    That the account of the failed one agrees with it is no excuse.
+    """
+    right = ThreadActor.start
+
+    def start(self: ThreadActor, me: Address) -> None:
+        before = getattr(self, "_ahead", None)
+        right(self, me)
+        self._ahead = before or self._ahead
+
+    world = World(held)
+    world.record_many(2)
+    monkeypatch.setattr(ThreadActor, "start", start)
+    world.log.fail_next(DiskFull(), 1)
+    world.record_nowait("one more")
+    world.host.step()
+    if another:
+        world.foreign([ResetAsked(at=world.host.now()), SessionEnded(reason="reset")])
+    with pytest.raises(Broken):
+        world.run()
+
+
+def test_many_appends_that_fail_do_not_hide_the_one_that_is_stored() -> None:
+    """Goal: the account is that of the append that was made, however many failed before it at the same version.
+
+    Turns and erasures fail, then a larger window is stored and a turn meets a conflict behind it: at the version that
+    the turn leads to in the end, the failed ones would have led to a window of one and to no turns at all.
+    """
+    world = World(held, window=1, coalesce=False)
+    world.record_many(2)
+    for _ in range(4):
+        world.log.fail_next(DiskFull(), 2)
+        world.record_nowait("never stored")
+        world.run()
+        world.ask(m.EraseThread(at=world.host.now()))
+        world.run()
+    world.settings(window=4)
+    promise = world.record_nowait("stored once")
+    world.host.step()
+    world.foreign([SettingsChanged(at=world.host.now(), settings=world.state().settings)])
+    assert world.ended(promise).turn == 3
+    assert world.context().receipt.window == (2, 3)
+    world.finish()
 
 
 @pytest.mark.soak
