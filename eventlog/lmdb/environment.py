@@ -92,6 +92,7 @@ class Environment:
         self._suspended = False
         self._lmdb: lmdb.Environment | None = None
         self._tables: Tables | None = None
+        self._place: lmdb.Transaction[bytes] | None = None
 
     # --- opening and closing ------------------------------------------------------------------------------------------
     def open(self) -> lmdb.Environment:
@@ -146,6 +147,11 @@ class Environment:
 
     def adopt(self, tables: Tables) -> None:
         """Let readers in."""
+        if self.readonly:
+            # An aborted transaction keeps its place in the engine's table of readers for as long as its object lives.
+            # It holds no page, and it tells the writer in another process that this one has the file open.
+            self._place = self._begin_read(self.handle)
+            self._place.abort()
         with self._gate:
             self._tables = tables
             self._suspended = False
@@ -188,7 +194,7 @@ class Environment:
             if closing is None:  # closed meanwhile, for good
                 fresh.close()
                 return
-            self._lmdb, self._tables = fresh.handle, fresh.tables
+            self._lmdb, self._tables, self._place = fresh.handle, fresh.tables, fresh._place
             self.path, self.map_size, self.seen = fresh.path, fresh.map_size, fresh.seen
             closing.close()
 
@@ -213,7 +219,7 @@ class Environment:
 
     def _close(self, *, suspended: bool) -> None:
         with self._changing, self._gate:
-            closing, self._lmdb, self._tables = self._lmdb, None, None
+            closing, self._lmdb, self._tables, self._place = self._lmdb, None, None, None
             self._suspended = suspended
             self._gate.wait_for(lambda: not self._reading)
             if closing is not None:

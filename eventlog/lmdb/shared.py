@@ -99,7 +99,7 @@ class Shared:
             mark = current_mark(str(self.directory))
             try:
                 environment, header = self._open_current()
-            except NotALog:
+            except (NotALog, OSError):
                 if not self.options.readonly or current_mark(str(self.directory)) == mark:
                     raise
                 continue  # the writer has just gone over to another file
@@ -110,7 +110,7 @@ class Shared:
 
     def _follow(self) -> None:
         """A reader goes over to the file that the writer, in another process, has made current."""
-        with self._following:
+        with self._following, _typed(self.directory):
             mark = current_mark(str(self.directory))
             if mark is None or mark == self.environment.seen:
                 return  # another thread was here

@@ -96,6 +96,8 @@ def verbs(log: LmdbLog) -> list[Callable[[], Any]]:
         lambda: log.load_snapshot("s"),
         lambda: log.wait_for(1, 0),
         lambda: log.subscribe(lambda _: None),
+        log.compact,
+        lambda: log.backup(log._shared.directory.parent / "backup"),
     ]
 
 
