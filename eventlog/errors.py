@@ -140,7 +140,7 @@ class CommitFailed(EventLogError):
     code = "commit_failed"
     retryable = True
     template = "the write failed; nothing of this batch was written"
-    advice = "Look at the disk, then append again"
+    advice = "Look at the disk, then try again"
 
 
 class OutcomeUnknown(EventLogError):

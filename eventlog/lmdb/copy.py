@@ -120,14 +120,15 @@ def building(
     path = building_path(directory, generation)
     with typed(directory):
         path.mkdir(mode=0o700)
-        fresh = Environment(path, map_size=map_size, map_size_max=map_size_max, relaxed=False, readonly=False)
-        try:
+    fresh = Environment(path, map_size=map_size, map_size_max=map_size_max, relaxed=False, readonly=False)
+    try:
+        with typed(directory):  # which asks how full the disk is, while the file is still there
             _, memory = open_for_writing(fresh, log_id)
             yield fresh, memory
-        except BaseException:
-            fresh.close()
-            discard(fresh.path)
-            raise
+    except BaseException:
+        fresh.close()
+        discard(fresh.path)
+        raise
 
 
 def finish(fresh: Environment) -> int:

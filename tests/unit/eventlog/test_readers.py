@@ -233,10 +233,9 @@ def test_what_killed_readers_held_is_used_again(tmp_path: Path, run_program: Pro
         log.append("s", events(b"x"))
         killed_in_mid_read(tmp_path / "log", log, run_program, count)
         beside = appends(log)
+        assert beside < alone + READERS_CHECKED_EVERY * 50_000
         table = log._shared.environment.handle.readers()
         assert {line.split()[0] for line in table.splitlines()[1:]} <= {str(os.getpid())}
-    assert beside < alone + READERS_CHECKED_EVERY * 50_000
-    assert beside < 2 * alone + READERS_CHECKED_EVERY * 20_000
 
 
 @on_posix
