@@ -129,6 +129,10 @@ class Walk:
         self._versions(position, stream, version)
         self._batch(position, stream, place, count)
 
+    def furthest(self, stream: Hashable) -> int:
+        """The version that a stream may have, if all that could not be read is of that stream."""
+        return self.versions.get(stream, 0) + self._unread
+
     def _versions(self, position: int, stream: Hashable, version: int) -> None:
         expected = self.versions.get(stream, 0) + 1
         missing = version - expected
@@ -193,15 +197,13 @@ def check_store(store: MemoryStore) -> Checked:
 def _check_index(store: MemoryStore, positions: dict[str, list[int]], findings: Findings) -> None:
     for name in positions | store.streams:
         there, wanted = store.streams.get(name, []), positions.get(name, [])
-        if there == wanted:
-            continue
+        if not there and not wanted:
+            findings.add("name_unused", "no event", stream=name)
         for position in sorted(set(wanted) - set(there)):
             findings.add("index_entry_missing", "not in the index", position, name)
         for position in sorted(set(there) - set(wanted)):
             findings.add("index_entry_wrong", "no event of this stream", position, name)
-        if not wanted and not there:
-            findings.add("name_unused", "no event", stream=name)
-        if sorted(there) == wanted:
+        if sorted(there) == wanted != there:
             findings.add("table_disordered", "the positions of a stream do not ascend", stream=name)
 
 

@@ -26,6 +26,7 @@ from eventlog.lmdb.directory import KIND, Current, generation_path, not_opened, 
 from eventlog.lmdb.environment import MAP_BYTES_DEFAULT, MAP_BYTES_MAX_DEFAULT, Environment
 from eventlog.lmdb.inspection import Inspection
 from eventlog.lmdb.layout import Tables, read_header
+from eventlog.lmdb.pages import damaged_meta
 from eventlog.types import Checked, Finding
 
 _CHILD: Final = (
@@ -65,21 +66,20 @@ def check_directory(path: str | os.PathLike[str], *, timeout_s: float = TIMEOUT_
     if not sys.executable:
         raise InvalidArgument("a check needs an interpreter to run, and sys.executable names none")
     asked = json.dumps({"path": sys.path, "directory": str(directory.resolve())}).encode()
-    child = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of ours
-        [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
     in_time = True
-    try:
-        answer, _ = child.communicate(asked, timeout_s)
-    except subprocess.TimeoutExpired:
-        in_time = False
-        child.kill()
-        answer, _ = child.communicate()
-    except BaseException:
-        child.kill()
-        child.wait()
-        raise
-    return _understood(answer, child.returncode, timeout_s if not in_time else None)
+    with subprocess.Popen(  # noqa: S603 - this interpreter, with a program of ours
+        [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as child:
+        try:
+            answer, _ = child.communicate(asked, timeout_s)
+        except subprocess.TimeoutExpired:
+            in_time = False
+            child.kill()
+            answer, _ = child.communicate()
+        except BaseException:
+            child.kill()
+            raise
+    return _understood(answer, child.returncode, None if in_time else timeout_s)
 
 
 def _refuse_what_is_no_log(directory: Path) -> None:
@@ -163,6 +163,9 @@ def inspect(directory: Path, findings: Findings, at: Callable[[str], None]) -> C
         with _file_findings(findings):
             environment.adopt(Tables(environment.open(), None))
             with environment.reading() as (txn, tables):
+                wrong = damaged_meta(data)
+                if wrong:
+                    findings.add("file_damaged", wrong)
                 with _header_findings(findings):
                     header = read_header(txn, tables, str(path))
                     if current.log_id and header.log_id != current.log_id:

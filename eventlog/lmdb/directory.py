@@ -17,7 +17,7 @@ import os
 import struct
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -49,6 +49,16 @@ _META: Final = struct.Struct("=16xIIQQIHHQQQQQ48xQQ")
 database (whose first field holds the page size), the main database, last page, transaction."""
 _MAGIC: Final = 0xBEEFC0DE
 _PAGE_SIZES: Final = frozenset(1 << shift for shift in range(8, 17))
+
+
+class Meta(NamedTuple):
+    """What is of use in a meta page."""
+
+    page_size: int
+    free_root: int
+    """Number of the first page of the list of free pages."""
+    last_page: int
+    transaction: int
 
 
 class Current(msgspec.Struct, frozen=True):
@@ -143,28 +153,34 @@ def check_length(data: Path) -> None:
     Raises `DamagedLog`; the file is left as it is.
     """
     with data.open("rb") as file:
-        first = _meta(file.read(_META.size))
-        if first is not None:
-            file.seek(first[0])
-        second = _meta(file.read(_META.size))
+        first, second = read_metas(file)
         length = file.seek(0, os.SEEK_END)  # after the meta pages: a writer may be at work, and files grow only
     if not length:
         return
     if first is None or second is None:
         raise DamagedLog(path=str(data), reason="a meta page is damaged")
-    size, last, _ = max(first, second, key=lambda meta: meta[2])
-    if length < (last + 1) * size:
-        raise DamagedLog(path=str(data), reason="the file is cut off", bytes=length, expected=(last + 1) * size)
+    newest = max(first, second, key=lambda meta: meta.transaction)
+    expected = (newest.last_page + 1) * newest.page_size
+    if length < expected:
+        raise DamagedLog(path=str(data), reason="the file is cut off", bytes=length, expected=expected)
 
 
-def _meta(page: bytes) -> tuple[int, int, int] | None:
-    """Page size, last page, transaction of a meta page; None if it is none."""
+def read_metas(file: BinaryIO) -> tuple[Meta | None, Meta | None]:
+    """The two meta pages of a file; None for one that is none."""
+    file.seek(0)
+    first = _meta(file.read(_META.size))
+    if first is not None:
+        file.seek(first.page_size)
+    return first, _meta(file.read(_META.size))
+
+
+def _meta(page: bytes) -> Meta | None:
     if len(page) < _META.size:
         return None
     fields = _META.unpack(page)
     if fields[0] != _MAGIC or fields[4] not in _PAGE_SIZES:
         return None
-    return fields[4], fields[-2], fields[-1]
+    return Meta(fields[4], fields[11], fields[12], fields[13])
 
 
 def refuse_network(directory: Path) -> None:
