@@ -46,7 +46,7 @@ from eventlog.exchange import Imported, export_lines, import_lines
 from eventlog.follow import Follower, Parked
 from eventlog.lmdb import LmdbLog
 from eventlog.lmdb import open_log as open  # noqa: A004 - `eventlog.open(path)` reads best
-from eventlog.log import Done, EventLog, LogStats, OnBad
+from eventlog.log import CheckpointStats, Done, EventLog, LogStats, OnBad
 from eventlog.memory import MemoryLog
 from eventlog.types import (
     Appended,
@@ -81,6 +81,7 @@ __all__ = [
     "Checked",
     "CheckpointBeyondHead",
     "CheckpointConflict",
+    "CheckpointStats",
     "CloseTimeout",
     "Code",
     "CommitFailed",

@@ -167,8 +167,8 @@ def import_lines(
     """Append what `export_lines` has written, and close what was closed; see above for what becomes of what is there.
 
     Raises `BadExport` with the number of the line for what cannot be imported, `CutOffExport` where the last line is
-    missing, and what appending raises (`DiskFull`, `ReadOnlyLog` …). Each time, what came before is imported, and of
-    that line nothing.
+    missing, and what appending raises (`DiskFull`, `ReadOnlyLog` …; `ChainBroken` where somebody else appends the same
+    at the same time: import again). Each time, what came before is imported, and of that line nothing.
     """
     return _Import(log, on_progress).run(lines)
 

@@ -14,6 +14,7 @@ opens the same store again, as after a restart of the program.
 
 from eventlog.contract.appending import AppendingContract
 from eventlog.contract.erasing import ClosingContract, ErasingContract
+from eventlog.contract.exchanging import ExchangingContract
 from eventlog.contract.following import FollowingContract
 from eventlog.contract.keeping import KeepingContract
 from eventlog.contract.machine import LogMachine, MachineContract
@@ -30,6 +31,7 @@ class EventLogContract(
     ClosingContract,
     ErasingContract,
     KeepingContract,
+    ExchangingContract,
     MachineContract,
 ):
     """The whole contract, ordered by property, and at the end any sequence of verbs."""

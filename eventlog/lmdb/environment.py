@@ -318,7 +318,10 @@ class Environment:
 
 
 class Reading:
-    """A read transaction, from `with` to the end of its block. Never leave the block to a caller's code."""
+    """A read transaction, from `with` to the end of its block. Never leave the block to a caller's code.
+
+    What the engine says in the block, of a page that it cannot make sense of, becomes `DamagedLog`.
+    """
 
     __slots__ = ("_environment", "_txn")
 
@@ -330,6 +333,8 @@ class Reading:
         self._txn, tables = self._environment.enter()
         return self._txn, tables
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         assert self._txn is not None
         self._environment.leave(self._txn)
+        if isinstance(error, lmdb.Error):
+            raise DamagedLog(path=str(self._environment.path / "data.mdb"), reason=str(error)) from error

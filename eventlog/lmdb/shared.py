@@ -244,6 +244,9 @@ def _open_for_reading(environment: Environment) -> Header:
     except lmdb.NotFoundError as error:
         environment.close()
         raise DamagedLog(path=str(environment.path), reason="the file lacks a table") from error
+    except lmdb.Error as error:
+        environment.close()
+        raise DamagedLog(path=str(environment.path), reason=str(error)) from error
     except BaseException:
         environment.close()
         raise

@@ -193,7 +193,7 @@ os.wait()
 snapshots = [4, 8, 12, 16, 20]
 assert "error" not in right and right[4] is not None
 
-counts, unseen = {}, []
+counts, unseen, kinds = {}, [], set()
 for at in range(step // 2, len(whole), step):
     data.write_bytes(whole[:at] + bytes((whole[at] ^ (1 << at % 8),)) + whole[at + 1:])
     outcome = forked(read)
@@ -201,9 +201,10 @@ for at in range(step // 2, len(whole), step):
         verdict = forked(check)
         if verdict == "well" or verdict.startswith("untyped"):
             unseen.append((at, outcome, verdict))
+        kinds.add(outcome[:120])
         outcome = outcome.split()[0] + ", " + verdict.split()[0]
     counts[outcome] = counts.get(outcome, 0) + 1
-print(json.dumps({"counts": counts, "unseen": unseen, "bytes": len(whole)}))
+print(json.dumps({"counts": counts, "unseen": unseen, "kinds": sorted(kinds), "bytes": len(whole)}))
 """
 
 
