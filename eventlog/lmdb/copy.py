@@ -87,7 +87,8 @@ def _put(fresh: Environment, name: str, rows: list[tuple[bytes, bytes]]) -> None
         if added != len(rows):
             raise DamagedLog(reason=f"the table {name!r} is out of order")
 
-    write(fresh, put)
+    with typed(fresh.path.parent):  # here, for an error in the reading block is taken for one of the file that is read
+        write(fresh, put)
 
 
 def write(fresh: Environment, put: Callable[[lmdb.Transaction[Any]], None]) -> None:
