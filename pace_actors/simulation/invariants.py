@@ -214,8 +214,9 @@ class Account(msgspec.Struct, frozen=True):
         return replace(self, summary=new, texts=texts, decided=decided, failures=0, waits=False)
 
     def _without_answer(self, heard: AnswerArrived, decision: SummaryRejected) -> Account:
-        """An answer that changed no text. What came too late or twice is no failure."""
+        """An answer that changed no text. What came too late or twice is no failure, whatever it says."""
         reason = decision.reason
+        self._check_reason(heard.version, reason)
         if reason == "duplicate" or heard.version not in (self.requests or {}):
             return self  # decided before, or never asked for
         after = replace(self, decided=self.decided | {heard.version})
@@ -223,6 +224,17 @@ class Account(msgspec.Struct, frozen=True):
             return after
         waits = reason in TRANSPORT_FAILURES
         return replace(after, failures=self.failures + 1, failed_version=heard.version, waits=waits)
+
+    def _check_reason(self, version: int, reason: str) -> None:
+        """T13: whether anybody waits for an answer is asked before it is looked at, then whether it is too late."""
+        waited = [asked for asked in self.in_flight if asked.version == version]
+        require(
+            bool(waited) != (reason in FENCED_REASONS), len(waited), "wait for version", version, "refused as", reason
+        )
+        for asked in waited:
+            now = self.summary
+            late = now is not None and (version <= now.version or asked.covers.last <= now.reach)
+            require(late == (reason == "stale"), "version", version, "too late:", late, "refused as", reason)
 
     # --- holding states and contexts against it -----------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ SOON: dict[Patch, Sequence[str]] = {
 }
 OVERLAPPING_ONLY: Sequence[Patch] = (
     wrong.last_arrival_wins,
+    wrong.what_is_late_can_fail,
     wrong.stale_counts_as_failure,
     wrong.the_same_is_asked_twice,
 )

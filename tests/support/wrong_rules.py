@@ -70,6 +70,40 @@ def accept_after_a_reset(patch: pytest.MonkeyPatch) -> None:
     last_arrival_wins(patch)
 
 
+def a_failure_is_looked_at_first(patch: pytest.MonkeyPatch) -> None:
+    """T13: a call that failed is a failure, whether anybody still waits for it or not."""
+
+    def rule(state: ThreadState, heard: AnswerArrived) -> SummaryAccepted | SummaryRejected:
+        return SummaryRejected(reason=heard.failure) if heard.failure else refuse_or_accept(state, heard)
+
+    patch.setattr(thread, "refuse_or_accept", rule)
+
+
+def a_text_is_judged_first(patch: pytest.MonkeyPatch) -> None:
+    """T13: a bad text is refused as such, and so is kept, whether anybody still waits for it or not."""
+
+    def rule(state: ThreadState, heard: AnswerArrived) -> SummaryAccepted | SummaryRejected:
+        judged = None if heard.failure else judge_text(heard, state.settings.summary_sentences)
+        return judged if isinstance(judged, SummaryRejected) else refuse_or_accept(state, heard)
+
+    patch.setattr(thread, "refuse_or_accept", rule)
+
+
+def what_is_late_can_fail(patch: pytest.MonkeyPatch) -> None:
+    """T13: an answer is looked at before it is asked whether it came too late."""
+
+    def rule(state: ThreadState, heard: AnswerArrived) -> SummaryAccepted | SummaryRejected:
+        verdict = refuse_or_accept(state, heard)
+        if not isinstance(verdict, SummaryRejected) or verdict.reason != "stale":
+            return verdict
+        judged = judge_text(heard, state.settings.summary_sentences)
+        if heard.failure:
+            judged = SummaryRejected(reason=heard.failure)
+        return judged if isinstance(judged, SummaryRejected) else verdict
+
+    patch.setattr(thread, "refuse_or_accept", rule)
+
+
 def stale_counts_as_failure(patch: pytest.MonkeyPatch) -> None:
     """T14: an answer that came too late is waited for like a dead server."""
     right = thread._without_answer
@@ -363,6 +397,9 @@ def a_request_is_done_when_it_is_answered(patch: pytest.MonkeyPatch) -> None:
 WRONG: Sequence[Patch] = (
     last_arrival_wins,
     accept_after_a_reset,
+    a_failure_is_looked_at_first,
+    a_text_is_judged_first,
+    what_is_late_can_fail,
     stale_counts_as_failure,
     fenced_words_are_stored,
     version_restarts,
