@@ -213,6 +213,12 @@ class LogMachine(RuleBasedStateMachine):
         self.log = self.open_log()
         self.settle()
 
+    @rule()
+    def compact(self) -> None:
+        """What is queued is written before it; what erasure has left is still what the model says."""
+        self.log.compact()
+        self.settle()
+
     @precondition(lambda self: not self._queued)
     @rule(stream=STREAMS, after=st.integers(0, 12), limit=st.none() | st.integers(0, 5), backwards=st.booleans())
     def read(self, stream: str, after: int, limit: int | None, backwards: bool) -> None:  # noqa: FBT001
@@ -258,7 +264,7 @@ class MachineContract(Contract):
     """Runs the machine on fresh stores."""
 
     def test_any_sequence_of_verbs_does_what_a_plain_model_does(self, new_store: NewStore) -> None:
-        """A hypothesis state machine of appends, snapshots, checkpoints, reads and restarts."""
+        """A hypothesis state machine of appends, snapshots, checkpoints, reads, compactions and restarts."""
         run_state_machine_as_test(
             lambda: LogMachine(new_store),  # type: ignore[arg-type]
             settings=settings(
