@@ -158,6 +158,12 @@ class KnownKey(msgspec.Struct, frozen=True, gc=False):
     erased: bool = False
 
 
+def as_known(appended: Appended) -> Appended:
+    """The answer of then, of which no part is written now."""
+    others = tuple(msgspec.structs.replace(other, known=True) for other in appended.others)
+    return msgspec.structs.replace(appended, known=True, others=others)
+
+
 def prepare(
     registry: Registry | None,
     stream: str,

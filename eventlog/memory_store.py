@@ -14,6 +14,7 @@ from eventlog.admission import (
     Outcome,
     Prepared,
     Wish,
+    as_known,
     check_integer,
     decide,
     decide_closing,
@@ -79,7 +80,7 @@ class MemoryStore:
             place += len(part.events)
         answer = msgspec.structs.replace(appended[0], others=tuple(appended[1:]))
         if item.key is not None:
-            known = KnownKey(msgspec.structs.replace(answer, known=True), item.digest, erased=0 in item.stubs)
+            known = KnownKey(as_known(answer), item.digest, erased=0 in item.stubs)
             self.keys[item.stream, bytes(item.key)] = known
         return answer
 

@@ -80,6 +80,13 @@ class ManyContract(Contract):
             assert reader.find("b", b"k") is None
             assert reader.head() == 6
 
+    def test_a_known_key_of_several_streams_given_to_append(self, log: EventLog, open_log: OpenLog) -> None:
+        """Every part of the answer says that nothing was written now."""
+        log.append_many([Part("a", events(b"1")), Part("b", events(b"2"))], key=b"k")
+        for reader in twice(log, open_log):
+            again = reader.append("a", events(b"1"), key=b"k")
+            assert again == Appended(1, 1, 1, known=True, others=(Appended(2, 1, 1, known=True),))
+
     def test_the_same_key_twice_at_once(self, log: EventLog) -> None:
         ready = threading.Barrier(8)
         answers: list[tuple[Appended, ...]] = []
