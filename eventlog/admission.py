@@ -158,12 +158,6 @@ class KnownKey(msgspec.Struct, frozen=True, gc=False):
     erased: bool = False
 
 
-def as_known(appended: Appended) -> Appended:
-    """The answer of then, of which no part is written now."""
-    others = tuple(msgspec.structs.replace(other, known=True) for other in appended.others)
-    return msgspec.structs.replace(appended, known=True, others=others)
-
-
 def prepare(
     registry: Registry | None,
     stream: str,
@@ -217,12 +211,6 @@ def prepare_many(
         raise TooLarge(bytes=size, limit=BATCH_BYTES_MAX)
     first.bytes = size
     return first
-
-
-def by_part(appended: Appended) -> tuple[Appended, ...]:
-    """The answer to `append_many`, a part each."""
-    first = msgspec.structs.replace(appended, others=())
-    return (first, *(msgspec.structs.replace(other, known=first.known) for other in appended.others))
 
 
 def prepare_closing(stream: str, expect: Expect) -> Closing:

@@ -13,7 +13,6 @@ from typing import Any, Self
 from eventlog.admission import (
     Outcome,
     Wish,
-    by_part,
     check_answering,
     check_callable,
     check_checkpoint,
@@ -136,7 +135,7 @@ class MemoryLog(MemoryReading):
         item = prepare_many(self._registry, parts, key, digest, correlation, causation)
         outcome = self._answer_to(item, check_timeout(timeout_s))
         assert isinstance(outcome, Appended)
-        return by_part(outcome)
+        return outcome.parts
 
     def append_copied(self, copied: Copied, *, chain: Chain | None = None) -> Future[Appended]:
         """See `EventLog.append_copied`."""

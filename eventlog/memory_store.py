@@ -14,7 +14,6 @@ from eventlog.admission import (
     Outcome,
     Prepared,
     Wish,
-    as_known,
     check_integer,
     decide,
     decide_closing,
@@ -80,7 +79,7 @@ class MemoryStore:
             place += len(part.events)
         answer = msgspec.structs.replace(appended[0], others=tuple(appended[1:]))
         if item.key is not None:
-            known = KnownKey(as_known(answer), item.digest, erased=0 in item.stubs)
+            known = KnownKey(answer.as_known(), item.digest, erased=0 in item.stubs)
             self.keys[item.stream, bytes(item.key)] = known
         return answer
 

@@ -128,6 +128,16 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
         """The positions of the batch's events."""
         return range(self.first_position, self.first_position + self.count)
 
+    @property
+    def parts(self) -> tuple[Appended, ...]:
+        """The answer for each stream of the batch, in its order."""
+        return (msgspec.structs.replace(self, others=()), *self.others)
+
+    def as_known(self) -> Appended:
+        """The answer of then, of which no part is written now."""
+        others = tuple(msgspec.structs.replace(other, known=True) for other in self.others)
+        return msgspec.structs.replace(self, known=True, others=others)
+
 
 class Found(msgspec.Struct, frozen=True, gc=False):
     """What `find` knows about an idempotency key: the events of its stream that were appended with it."""

@@ -21,7 +21,6 @@ from eventlog.admission import (
     Outcome,
     Prepared,
     Wish,
-    as_known,
     decide,
     decide_closing,
     note_in_chain,
@@ -324,7 +323,7 @@ class Batch:
         assert item.key is not None
         stored_key = item.key + pack_stream_number(number)
         self._key_rows[stored_key] = seal(stored_key, pack_position(appended.first_position))
-        self._known[number, item.key] = KnownKey(as_known(appended), item.digest, erased=0 in item.stubs)
+        self._known[number, item.key] = KnownKey(appended.as_known(), item.digest, erased=0 in item.stubs)
 
     def _new_stream(self, name: str) -> int:
         if self.streams_last >= STREAMS_MAX:
@@ -363,7 +362,7 @@ def verified_key(
         raise BadRecord(stream=stream, position=position, reason="not what its key says")
     first, *others = _parts(txn, tables, stream, position, record)
     appended = msgspec.structs.replace(first, others=tuple(others))
-    return KnownKey(as_known(appended), record[DIGEST], erased=record[FLAGS] & FLAG_ERASED != 0)
+    return KnownKey(appended.as_known(), record[DIGEST], erased=record[FLAGS] & FLAG_ERASED != 0)
 
 
 def _parts(txn: lmdb.Transaction[Any], tables: Tables, stream: str, position: int, first: Record) -> Iterator[Appended]:

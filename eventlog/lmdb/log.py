@@ -13,7 +13,6 @@ from eventlog.admission import (
     POSITION_MAX,
     Outcome,
     Wish,
-    by_part,
     check_answering,
     check_callable,
     check_integer,
@@ -162,7 +161,7 @@ class LmdbLog:
         item = prepare_many(self._registry, parts, key, digest, correlation, causation)
         outcome = _answer(committer, item, check_timeout(timeout_s))
         assert isinstance(outcome, Appended)
-        return by_part(outcome)
+        return outcome.parts
 
     def append_copied(self, copied: Copied, *, chain: Chain | None = None) -> Future[Appended]:
         """See `EventLog.append_copied`."""
