@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import eventlog
-from eventlog import DamagedLog, LmdbLog
-from eventlog.lmdb import generations
-from eventlog.lmdb.environment import READERS_CHECKED_EVERY
+from eventlog import DamagedLog, LmdbLog, LogClosed
+from eventlog.lmdb import directory, generations, shared
+from eventlog.lmdb.directory import Current
+from eventlog.lmdb.environment import READERS_CHECKED_EVERY, Environment
 from tests.support.skips import POSIX_ONLY
 from tests.unit.eventlog.conftest import Program, events
 
@@ -59,6 +60,11 @@ for thread in threads: thread.join()
 wrong = [found for found in rounds if isinstance(found, str)]
 print(wrong or "well", len(list(log.read_all())), flush=True)
 """
+COMPACT_ONCE = """
+import sys, eventlog
+with eventlog.open(sys.argv[1]) as log:
+    log.compact()
+"""
 IN_MID_READ = """
 import sys, eventlog
 log = eventlog.open(sys.argv[1], readonly=True)
@@ -86,8 +92,8 @@ def heard(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def names(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.glob("*-*"))
+def names(place: Path) -> list[str]:
+    return sorted(path.name for path in place.glob("*-*"))
 
 
 # --- following a compaction -------------------------------------------------------------------------------------------
@@ -160,6 +166,54 @@ def test_readers_open_while_the_log_is_compacted(log: LmdbLog, tmp_path: Path, r
     finally:
         over.set()
         thread.join(WAIT_S)
+
+
+def test_a_file_that_is_gone_when_it_is_opened(
+    tmp_path: Path, run_program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer goes on between a look at `LOG.json` and the opening: when a reader opens the log, when it follows."""
+    path = tmp_path / "log"
+    with eventlog.open(path) as log:
+        log.append("s", events(b"1"))
+    read = directory.read_current
+    calls: list[Current | None] = []
+
+    def read_current(place: Path) -> Current | None:
+        calls.append(read(place))
+        assert run_program(COMPACT_ONCE, str(path)).wait(WAIT_S) == 0
+        monkeypatch.setattr(shared, "read_current", read)
+        return calls[-1]
+
+    monkeypatch.setattr(shared, "read_current", read_current)
+    with eventlog.open(path, readonly=True) as reader:
+        assert reader.head() == 1
+        assert reader._shared.environment.path.name == "log-2"
+        assert run_program(COMPACT_ONCE, str(path)).wait(WAIT_S) == 0
+        opening = Environment.open
+
+        def late(self: Environment) -> object:
+            monkeypatch.setattr(Environment, "open", opening)
+            assert run_program(COMPACT_ONCE, str(path)).wait(WAIT_S) == 0
+            return opening(self)
+
+        monkeypatch.setattr(Environment, "open", late)
+        assert reader.head() == 1
+        assert reader._shared.environment.path.name == "log-4"
+    assert len(calls) == 1
+
+
+def test_a_reader_that_is_closed_while_it_follows_stays_closed(tmp_path: Path, run_program: Program) -> None:
+    with eventlog.open(tmp_path / "log") as log:
+        log.append("s", events(b"1"))
+    reader = eventlog.open(tmp_path / "log", readonly=True)
+    environment = reader._shared.environment
+    assert run_program(COMPACT_ONCE, str(tmp_path / "log")).wait(WAIT_S) == 0
+    fresh, _ = reader._shared._open()
+    reader.close()
+    environment.take_over(fresh)
+    for opened in (environment, fresh):
+        with pytest.raises(LogClosed):
+            opened.enter()
 
 
 def test_a_reader_that_cannot_follow_says_so_with_every_read(tmp_path: Path, run_program: Program) -> None:
