@@ -42,7 +42,6 @@ from eventlog.errors import (
     UnknownType,
     WrongExpectedVersion,
 )
-from eventlog.exchange import Imported, export_lines, import_lines
 from eventlog.follow import Follower, Parked
 from eventlog.lmdb import LmdbLog
 from eventlog.lmdb import open_log as open  # noqa: A004 - `eventlog.open(path)` reads best
@@ -98,7 +97,6 @@ __all__ = [
     "Finding",
     "Follower",
     "Found",
-    "Imported",
     "InvalidArgument",
     "KeyErased",
     "KeyReused",
@@ -133,7 +131,5 @@ __all__ = [
     "Upcaster",
     "ViewBatch",
     "WrongExpectedVersion",
-    "export_lines",
-    "import_lines",
     "open",
 ]

@@ -35,7 +35,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import groupby
 from typing import Any, BinaryIO, Final
@@ -153,6 +153,8 @@ def _event_line(event: StoredEvent) -> EventLine:
 
 
 _FIELDS: Final = msgspec.json.Decoder(dict[str, Any])
+_BATCH: Final = msgspec.json.Decoder(BatchLine)
+_BATCH_BEGINS: Final = b'{"position":'
 
 
 # --- import -----------------------------------------------------------------------------------------------------------
@@ -178,6 +180,7 @@ def imported_key(log_id: str, position: int) -> AscendingKey:
     return AscendingKey(_of_log(log_id) + position.to_bytes(8, "big"))
 
 
+@lru_cache(maxsize=8)
 def _of_log(log_id: str) -> bytes:
     return _KEY_PREFIX + sha256(log_id.encode(errors="surrogatepass")).digest()[:_LOG_BYTES]
 
@@ -248,7 +251,10 @@ class _Import:
             raise self._bad("there is something behind the last line")
         if len(line) > LINE_BYTES_MAX:
             raise self._bad(f"a line has at most {LINE_BYTES_MAX} bytes")
-        fields = self._decoded(line)
+        if self._number > 1 and line.startswith(_BATCH_BEGINS):  # most lines: read in one go
+            self._take_batch(self._decoded(line, _BATCH), len(line))
+            return
+        fields = self._decoded(line, _FIELDS)
         if self._number == 1:
             self._begin(fields)
         elif "position" in fields:
@@ -272,9 +278,11 @@ class _Import:
             raise self._bad("its head is a position, and it begins in front of it")
         self._position = heading.after
 
-    def _decoded(self, line: bytes) -> dict[str, Any]:
+    def _decoded(self, line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
         try:
-            return _FIELDS.decode(line)
+            return decoder.decode(line)
+        except msgspec.ValidationError as error:
+            raise self._bad(str(error)[:_PART_OF_LINE_MAX]) from error
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             kind = CutOffExport if not line.endswith(b"\n") and self._number > 1 else BadExport
             raise kind(line=self._number, reason=f"it is no JSON object: {error}"[:_PART_OF_LINE_MAX]) from error

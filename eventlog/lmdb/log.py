@@ -35,7 +35,6 @@ from eventlog.check import TIMEOUT_S
 from eventlog.copying import Copied, prepare_copied
 from eventlog.erase import Plan
 from eventlog.errors import CompactTimeout, EventLogError, InvalidArgument, LogClosed, OutcomeUnknown, ReadOnlyLog
-from eventlog.lmdb.checking import check_directory
 from eventlog.lmdb.commit import Committer
 from eventlog.lmdb.copy import backup
 from eventlog.lmdb.environment import MAP_BYTES_DEFAULT, MAP_BYTES_MAX_DEFAULT
@@ -359,6 +358,8 @@ class LmdbLog:
 
     def check(self, *, timeout_s: float = TIMEOUT_S) -> Checked:
         """See `EventLog.check`. It runs in a process of its own, which a damaged page may end; this one goes on."""
+        from eventlog.lmdb.checking import check_directory  # noqa: PLC0415 - most programs start no process
+
         return check_directory(self._open().directory, timeout_s=timeout_s)
 
     def stats(self) -> LogStats:

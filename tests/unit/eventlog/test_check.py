@@ -166,6 +166,19 @@ def test_damaged_files_are_found(copied: Path, what: str, program: str) -> None:
     assert what in names_of(checked), checked.findings
 
 
+def test_a_missing_event_explains_one_gap_and_no_second(copied: Path) -> None:
+    """Of a stream whose first event is missing, another version is left out later."""
+    damage(copied, "txn.delete(pack_position(9), db=log); recode(12, version=5); recode(13, version=6)")
+    findings = check_directory(copied).findings
+    assert [(one.what, one.position) for one in findings] == [("position_missing", 9), ("version_wrong", 12)]
+
+
+def test_numbers_of_meta_pages_follow_one_another(copied: Path) -> None:
+    damage(copied, "edit(lambda text: text[:147] + bytes((text[147] ^ 1,)) + text[148:])", rows=False)
+    [finding] = check_directory(copied).findings
+    assert "do not follow one another" in finding.detail
+
+
 CUT_OFF_MEANWHILE = """
 import json, os, sys; asked = json.load(sys.stdin); sys.path[:] = asked['path']
 from eventlog.lmdb import checking, inspection
