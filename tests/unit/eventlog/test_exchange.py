@@ -13,6 +13,7 @@ import pytest
 
 import eventlog
 from eventlog import BadRecord, InvalidArgument, LmdbLog, MemoryLog, NewEvent, Part, ReadOnlyLog
+from eventlog.admission import POSITION_MAX
 from eventlog.contract.exchanging import batch_line, end_for, export_of
 from eventlog.errors import BadExport, ChainBroken, DiskFull
 from eventlog.exchange import _Positions, export_lines, import_lines, imported_key, read_lines
@@ -47,13 +48,19 @@ def test_a_copy_catches_up(pair: tuple[LmdbLog, LmdbLog]) -> None:
     assert copy.check().well
 
 
-def test_a_copy_that_went_another_way_is_told(pair: tuple[LmdbLog, LmdbLog]) -> None:
+@pytest.mark.parametrize("key", [None, b"k"])
+def test_a_copy_that_went_another_way_is_told(pair: tuple[LmdbLog, LmdbLog], key: bytes | None) -> None:
+    """Also where the copy knows nothing of the key: what is at that position counts."""
     log, copy = pair
-    copy.append("s", events(b"other"))
-    with pytest.raises(BadExport, match="different ways") as caught:
-        import_lines(copy, export_lines(log))
-    assert caught.value.fields["line"] == 4
-    assert copy.head() == 4
+    log.append("s", events(b"5"), key=key)
+    copy.append("t", events(b"3"))
+    copy.append("u", events(b"other"))
+    lines = export_of(batch_line(5, key="k" if key else ""), log_id=log.log_id, after=4)
+    for given, line in ((list(export_lines(log)), 4), (lines, 2)):
+        with pytest.raises(BadExport, match="different ways") as caught:
+            import_lines(copy, given)
+        assert caught.value.fields["line"] == line
+    assert copy.head() == 5
 
 
 def test_what_went_out_and_comes_back_is_known() -> None:
@@ -66,6 +73,22 @@ def test_what_went_out_and_comes_back_is_known() -> None:
     assert import_lines(log, export_lines(other)).appended == 1
     assert [event.payload for event in log.read_all()] == [b"1", b"2", b"mine"]
     assert import_lines(other, export_lines(log)).appended == 0
+
+
+def test_causes_follow_where_some_batches_are_known_and_others_are_not() -> None:
+    """A known batch behind one that is on its way: each cause is where its own event went."""
+    log, other = MemoryLog(), MemoryLog()
+    log.append("s", events(b"new"))
+    log.append("s", events(b"known"), key=b"k")
+    log.append("t", events(b"of the new"), causation=1)
+    log.append("t", events(b"of the known"), causation=2)
+    log.append("t", events(b"of what is not there"), causation=POSITION_MAX)
+    other.append("u", events(b"mine"))
+    other.append("s", events(b"known"), key=b"k")
+    assert import_lines(other, export_lines(log)).known == 1
+    assert [(event.payload, event.causation) for event in other.read_all(2)] == [
+        (b"new", 0), (b"of the new", 3), (b"of the known", 2), (b"of what is not there", POSITION_MAX),
+    ]  # fmt: skip
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
