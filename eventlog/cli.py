@@ -170,7 +170,7 @@ def _import(asked: argparse.Namespace) -> int:
 
 def _compact(asked: argparse.Namespace) -> int:
     with eventlog.open(asked.directory, create=False) as log:
-        done: Any = _verb(log, "compact")()
+        done = log.compact()
     print(f"generation {done.generation}: {_bytes(done.bytes_before)} before, {_bytes(done.bytes_after)} now")
     if not done.gone:
         print(f"the file of before is still read by {', '.join(map(str, done.readers))}: it goes when they end")
@@ -179,17 +179,9 @@ def _compact(asked: argparse.Namespace) -> int:
 
 def _backup(asked: argparse.Namespace) -> int:
     with _reading(asked) as log:
-        done: Any = _verb(log, "backup")(asked.destination)
+        done = log.backup(asked.destination)
     print(f"{_counted(done.head, 'event')} copied to {asked.destination}, {_bytes(done.bytes)}")
     return 0
-
-
-def _verb(log: eventlog.LmdbLog, name: str) -> Callable[..., Any]:
-    """A verb that this release of the log may not have."""
-    verb: Callable[..., Any] | None = getattr(log, name, None)
-    if verb is None:
-        raise EventLogError(f"this release of eventlog cannot {name}")
-    return verb
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from eventlog.errors import (
     BadRecord,
     CloseTimeout,
     CommitFailed,
+    DamagedLog,
     DiskFull,
     EventLogError,
     LogClosed,
@@ -76,7 +77,7 @@ def abort_write(environment: Environment, txn: lmdb.Transaction[Any]) -> None:
 def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[Header, Memory]:
     """Open the file, or make it if there is an id for a new log.
 
-    Raises what `Environment.open` raises, `DiskFull`, `NewerFormat`, and `DamagedLog` for a file without a header.
+    Raises what `Environment.open` raises, `DiskFull`, `NewerFormat`, and `DamagedLog`.
     """
     environment.open()
     txn = begin_write(environment)
@@ -88,9 +89,10 @@ def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[
     except BaseException as error:
         abort_write(environment, txn)
         environment.close()
-        if isinstance(error, lmdb.Error) and is_disk_full(error, environment.path):
-            raise DiskFull(path=str(environment.path)) from error
-        raise
+        if not isinstance(error, lmdb.Error):
+            raise
+        kind = DiskFull if is_disk_full(error, environment.path) else DamagedLog
+        raise kind(path=str(environment.path), reason=str(error)) from error
     environment.adopt(tables)
     return header, memory
 

@@ -188,45 +188,32 @@ def test_commands_that_read_work_beside_a_writer(tmp_path: Path) -> None:
         assert log.check().events == 2
 
 
-# --- compact and backup, where this release has them ------------------------------------------------------------------
-if hasattr(LmdbLog, "compact"):
-
-    def test_compact(copied: Path) -> None:
-        before = run("export", copied)[0]
-        out, err = run("compact", copied)
-        assert out.startswith("generation 2: ")
-        assert err == ""
-        assert run("export", copied)[0] == before
-        assert run("check", copied)[0].splitlines() == ["well: 13 events in 5 streams, 8 keys, 1 erased"]
-        assert json.loads(run("stats", copied, "--json")[0])["generation"] == 2
-
-else:
-
-    def test_without_the_verb_compact_says_so(full: Path) -> None:
-        assert run("compact", full, code=1)[1] == "eventlog: this release of eventlog cannot compact\n"
+# --- compact and backup -----------------------------------------------------------------------------------------------
+def test_compact(copied: Path) -> None:
+    before = run("export", copied)[0]
+    out, err = run("compact", copied)
+    assert out.startswith("generation 2: ")
+    assert err == ""
+    assert run("export", copied)[0] == before
+    assert run("check", copied)[0].splitlines() == ["well: 13 events in 5 streams, 8 keys, 1 erased"]
+    assert json.loads(run("stats", copied, "--json")[0])["generation"] == 2
 
 
-if hasattr(LmdbLog, "backup"):
+def test_backup(full: Path, tmp_path: Path) -> None:
+    out, err = run("backup", full, tmp_path / "copy")
+    assert out.startswith(f"13 events copied to {tmp_path / 'copy'}, ")
+    assert err == ""
+    assert run("export", tmp_path / "copy") == run("export", full)
+    assert run("check", tmp_path / "copy")[0].startswith("well: 13 events")
+    _, err = run("backup", full, tmp_path / "copy", code=1)
+    assert err.startswith("eventlog: ")
 
-    def test_backup(full: Path, tmp_path: Path) -> None:
-        out, err = run("backup", full, tmp_path / "copy")
-        assert out.startswith(f"13 events copied to {tmp_path / 'copy'}, ")
-        assert err == ""
-        assert run("export", tmp_path / "copy") == run("export", full)
+
+def test_backup_beside_a_writer(copied: Path, tmp_path: Path) -> None:
+    with eventlog.open(copied) as log:
+        run("backup", copied, tmp_path / "copy")
+        log.append("s", events(b"more"))
         assert run("check", tmp_path / "copy")[0].startswith("well: 13 events")
-        _, err = run("backup", full, tmp_path / "copy", code=1)
-        assert err.startswith("eventlog: ")
-
-    def test_backup_beside_a_writer(copied: Path, tmp_path: Path) -> None:
-        with eventlog.open(copied) as log:
-            run("backup", copied, tmp_path / "copy")
-            log.append("s", events(b"more"))
-            assert run("check", tmp_path / "copy")[0].startswith("well: 13 events")
-
-else:
-
-    def test_without_the_verb_backup_says_so(full: Path, tmp_path: Path) -> None:
-        assert run("backup", full, tmp_path / "b", code=1)[1] == "eventlog: this release of eventlog cannot backup\n"
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------------
