@@ -25,10 +25,12 @@ from pace_actors.simulation.races.load import SHAPES, Load
 from pace_actors.simulation.races.plain import VersionCounter
 from pace_actors.simulation.races.race import STRATEGIES, Row, race
 
-ARMS = ("simulated", "even", "real", "other")
+ARMS = ("simulated", "resets", "even", "real", "other")
 MEANS = (0.5, 1.0, 2.0, 4.0)
 EVEN = ("log-normal", "constant")
 RATES = (0.0, 0.05, 0.2)
+RESETS = (0.0, 0.02, 0.1)
+"""Chance that the user starts afresh after a turn."""
 PLAIN = 3
 """The first three strategies are quick to simulate, and run ten times as often."""
 
@@ -70,6 +72,8 @@ def measure(report: RaceReport, arm: str, runs: int, seed: int) -> RaceReport:
         found["latency"] = [row for mean in MEANS for row in _rows(Load(mean_call=mean), runs, seed)]
         found["shapes"] = [row for shape in SHAPES for row in _rows(mixed(shape), runs, seed)]
         found["failing"] = [row for rate in RATES for row in _rows(Load(mean_call=1.0, failing=rate), runs, seed)]
+    elif arm == "resets":
+        found["resetting"] = [row for rate in RESETS for row in _rows(Load(mean_call=1.0, resets=rate), runs, seed)]
     elif arm == "even":
         loads = [Load(shape=shape, mean_call=mean, gap_sigma=0.0) for shape in EVEN for mean in MEANS]
         found["even"] = [race(VersionCounter, load, range(seed, seed + runs * 10)) for load in loads]

@@ -70,6 +70,8 @@ class RaceReport(msgspec.Struct, frozen=True, kw_only=True):
     """Every shape at a mean call of two intervals, with failures and resets."""
     failing: list[Row] = []
     """Failure rates."""
+    resetting: list[Row] = []
+    """Reset rates."""
     even: list[Row] = []
     """The version counter where turns come at even intervals."""
     real: list[RealRow] = []
@@ -83,7 +85,9 @@ class RaceReport(msgspec.Struct, frozen=True, kw_only=True):
             found["races-latency"] = "simulated", _latency(self.latency)
             found["races-cost"] = "simulated", _details(two)
             found["races-shapes"] = "simulated", _details(self.shapes, shapes=True)
-            found["races-failing"] = "simulated", _failing(self.failing)
+            found["races-failing"] = "simulated", _by_rate(self.failing, "failing", "{} % of calls fail")
+        if "resets" in self.origins:
+            found["races-resets"] = "resets", _by_rate(self.resetting, "resets", "reset after {} % of turns")
         if "even" in self.origins:
             found["races-even"] = "even", _even(self.even)
         if "real" in self.origins:
@@ -160,11 +164,11 @@ def _mean(estimate: Estimate) -> str:
     return number(round(estimate.value, 2)) if estimate.value else "0"
 
 
-def _failing(rows: Sequence[Row]) -> str:
-    rates = sorted({row.load.failing for row in rows})
-    by = {(row.strategy, row.load.failing): row for row in rows}
+def _by_rate(rows: Sequence[Row], field: str, words: str) -> str:
+    rates = sorted({getattr(row.load, field) for row in rows})
+    by = {(row.strategy, getattr(row.load, field)): row for row in rows}
     names = list(dict.fromkeys(row.strategy for row in rows))
-    head = ["displaced turns lost", *(f"{100 * rate:g} % of calls fail" for rate in rates)]
+    head = ["displaced turns lost", *(words.format(f"{100 * rate:g}") for rate in rates)]
     return markdown(head, [[name, *(lost(by[name, rate]) for rate in rates)] for name in names])
 
 
