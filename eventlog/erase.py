@@ -81,7 +81,7 @@ class Plan:
 
     def __init__(
         self,
-        read: Callable[[str], Iterator[StoredEvent]],
+        read: Callable[[str, int], Iterator[StoredEvent]],
         registry: Registry | None,
         stream: str,
         versions: Collection[int] | None,
@@ -104,8 +104,12 @@ class Plan:
         """What to hand over, at least one: also a stream that has nothing to erase may have a snapshot of before."""
         stubs: list[Stub] = []
         size = 0
-        for event in self._read(self._stream):
-            if self._versions is not None and event.version not in self._versions:
+        chosen = self._versions
+        first, last = (1, None) if chosen is None else (min(chosen, default=1), max(chosen, default=0))
+        for event in self._read(self._stream, max(0, first - 1)):
+            if last is not None and event.version > last:
+                break
+            if chosen is not None and event.version not in chosen:
                 continue
             if event.erased:
                 self._before += 1

@@ -12,6 +12,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pace_actors.actors.eraser_actor import Erasure
 from pace_actors.domain.context import Context, Receipt
 from pace_actors.domain.known import Fact, PastFact
 from pace_actors.errors import PaceError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncPace",
     "Context",
+    "Erasure",
     "Fact",
     "Forgotten",
     "NoteKept",

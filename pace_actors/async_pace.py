@@ -21,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from eventlog import EventLog
 from pace_actors import messages as m
+from pace_actors.actors.eraser_actor import Erasure
 from pace_actors.core import LATE, Core
 from pace_actors.domain.context import Context
 from pace_actors.errors import OutcomeUnknown, PaceClosed
@@ -387,6 +388,10 @@ class AsyncThread:
         """As `Thread.reset`."""
         core = self._pace.core
         return (await self._pace.done(core.ask_soon(self.key, core.reset(at)))).changed
+
+    async def erase(self) -> Erasure:
+        """As `Thread.erase`, on a thread of the loop's pool. Cancelling gives up the wait, not the erasure."""
+        return await on_a_thread(self._thread.erase)
 
     async def settings(self, *, at: datetime | None = None, **changes: Any) -> ThreadSettings:
         """As `Thread.settings`."""

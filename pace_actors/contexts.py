@@ -56,6 +56,11 @@ class Contexts:
         """The last context of a thread."""
         return self._last.get(key)
 
+    def forget(self, key: ThreadKey) -> None:
+        """No turn names the last context of this thread any more."""
+        with self._lock:
+            self._last.pop(key, None)
+
     def searches(self, wish: Wish) -> bool:
         """Whether this context looks into the index, which takes a few milliseconds."""
         return self.finder is not None and bool(wish.user_text)

@@ -69,11 +69,12 @@ class Core:
         options: Options,
         index: SearchIndex | None = None,
         embedder: Embedder | None = None,
+        leftover: Callable[[], None] | None = None,
     ) -> None:
         self.log = log
         self.options = options
         self.host = PooledHost(options.logger)
-        self.engine = Engine(log, self.host, models.summariser, options, models.extractor, index, embedder)
+        self.engine = Engine(log, self.host, models.summariser, options, models.extractor, index, embedder, leftover)
         self._embedder = embedder
         self.contexts = Contexts(options, self.moment_of, self._finder())
         self._models = models

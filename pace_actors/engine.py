@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from eventlog import EventLog, EventLogError
 from pace_actors import messages as m
 from pace_actors.actors.embedder_actor import EmbedderActor
+from pace_actors.actors.eraser_actor import Beside, EraserActor
 from pace_actors.actors.extractor_actor import ExtractorActor, ModelExtractorActor
 from pace_actors.actors.fact_store_actor import FactStoreActor
 from pace_actors.actors.index_actor import IndexActor, begun
@@ -44,6 +45,8 @@ if TYPE_CHECKING:  # structlog is loaded when something is opened
 VIEW = m.ViewThread()
 VIEW_FACTS = m.ViewFacts()
 NOBODY_MAX = 100_000
+ERASURES_LOOK_MAX = 100_000
+"""So many events are looked through at open for erasures that are not through: a tenth of a second."""
 RETRY_S = 0.02
 LOOK_S = 0.05
 """What a look at an idle engine takes at most; also a wait of no time is given that."""
@@ -102,6 +105,7 @@ class Engine:
         extractor: Extractor | None = None,
         index: SearchIndex | None = None,
         embedder: Embedder | None = None,
+        leftover: Callable[[], None] | None = None,
     ) -> None:
         self.log = log
         self.host = host
@@ -128,6 +132,7 @@ class Engine:
             multi_valued=options.multi_valued,
             sleep_after_s=options.sleep_after_s,
         )
+        self._note_erasures()
         self.threads: Router[ThreadKey] = Router(
             host,
             lambda key: ThreadActor(key, self.services),
@@ -154,16 +159,30 @@ class Engine:
             followers.append(self.search.actor)
         self.vectors = None if embedder is None else Vectors(log)
         """Of what can be found, if there is an embedder."""
-        if embedder is not None and self.vectors is not None:
-            actor = EmbedderActor(self.services, embedder, self.vectors)
-            followers.append(host.spawn(actor, EmbedderActor.name))
-        self.followers: Sequence[Address] = (*followers, self.withdrawer)
+        embeds = None if embedder is None else self._embedding(embedder)
+        followers += [] if embeds is None else [embeds]
+        beside = Beside(embeds, None if self.search is None else self.search.actor, leftover)
+        self.eraser = host.spawn(EraserActor(self.services, beside), EraserActor.name)
+        self.followers: Sequence[Address] = (*followers, self.withdrawer, self.eraser)
         """The background workers."""
+
+    def _note_erasures(self) -> None:
+        """What was erased before a crash and is not through yet is shown no more, however soon somebody asks."""
+        done = self.log.checkpoint(EraserActor.name)
+        if self.log.head() - done <= ERASURES_LOOK_MAX:  # else the follower comes to it in a moment
+            for event in self.log.read_all(done, EraserActor.types):
+                key = ThreadKey.of_stream(event.stream)
+                if key is not None:
+                    self.services.erasures.note(key.user, event.position)
 
     def _searching(self, index: SearchIndex) -> Searching:
         fences = Fences(self.log, begin_of(self.log, begun(self.log, index, self.options.logger)))
         keeper = IndexActor(self.services, index, fences)
         return Searching(index, fences, keeper, self.host.spawn(keeper, IndexActor.name))
+
+    def _embedding(self, embedder: Embedder) -> Address:
+        assert self.vectors is not None
+        return self.host.spawn(EmbedderActor(self.services, embedder, self.vectors), EmbedderActor.name)
 
     def close_index(self) -> None:
         """A last commit of the index, whose follower has stopped, and let go of it."""

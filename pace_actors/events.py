@@ -23,6 +23,7 @@ from pace_actors.values import (
     EndReason,
     ExtractionOutcome,
     FactRejectReason,
+    FactText,
     Failure,
     Finish,
     FoldBounds,
@@ -245,6 +246,27 @@ class SourceSwitched(Heard, frozen=True, kw_only=True):
     """Head of the log when it was asked for."""
 
 
+@event("SourcesErased")
+class SourcesErased(Heard, frozen=True, kw_only=True):
+    """A conversation of the user was erased: what only its turns said is forgotten."""
+
+    fence: int
+    """Position of its `ThreadErased`: of that conversation's turns, those that lie before it are meant."""
+    facts: tuple[int, ...] = ()
+    until: Microseconds = 0
+    """How long the triples of these facts are refused, this moment included."""
+
+
+@event("FactReworded")
+class FactReworded(Heard, frozen=True, kw_only=True):
+    """A fact that an erased turn and another source said: from here on in the words of the other one."""
+
+    fact: int
+    source: int
+    """Position of the turn that these words come from; 0: it was stated."""
+    said: FactText = FactText()
+
+
 @event("NoteTaken")
 class NoteTaken(Heard, frozen=True, kw_only=True):
     """Something to be found again, as it was said. No fact."""
@@ -426,30 +448,18 @@ class FactForgotten(Decided, frozen=True, kw_only=True):
 
 Input = TurnHeard | AnswerArrived | ClockRead | ResetAsked | SettingsChanged | WithdrawAsked | EraseThreadAsked
 Decision = (
-    TurnRecorded
-    | TurnsDisplaced
-    | SummaryRequested
-    | SummaryAccepted
-    | SummaryRejected
-    | SummaryInvalidated
-    | TurnWithdrawn
-    | SessionEnded
-    | ThreadErased
-)
+    TurnRecorded | TurnsDisplaced | SummaryRequested | SummaryAccepted | SummaryRejected | SummaryInvalidated
+    | TurnWithdrawn | SessionEnded | ThreadErased
+)  # fmt: skip
 
-FactInput = FactsOpened | CandidatesExtracted | FactStated | ForgetAsked | FactsUsed | SourceSwitched | NoteTaken
+FactInput = (
+    FactsOpened | CandidatesExtracted | FactStated | ForgetAsked | FactsUsed | SourceSwitched | SourcesErased
+    | FactReworded | NoteTaken
+)  # fmt: skip
 FactDecision = (
-    FactAdded
-    | FactConfirmed
-    | FactSuperseded
-    | FactReplaced
-    | FactRestored
-    | FactRejected
-    | TombstoneLifted
-    | FactEvicted
-    | FactLapsed
-    | FactForgotten
-)
+    FactAdded | FactConfirmed | FactSuperseded | FactReplaced | FactRestored | FactRejected | TombstoneLifted
+    | FactEvicted | FactLapsed | FactForgotten
+)  # fmt: skip
 
 Causes = dict[type[Heard], tuple[type[Decided], ...]]
 THREAD_CAUSES: Causes = {
@@ -464,16 +474,9 @@ THREAD_CAUSES: Causes = {
 """Input → the decisions that it can cause, in the order in which they stand in its batch."""
 
 _LEARNT = (
-    FactLapsed,
-    FactRejected,
-    TombstoneLifted,
-    FactAdded,
-    FactConfirmed,
-    FactSuperseded,
-    FactReplaced,
-    FactRestored,
+    FactLapsed, FactRejected, TombstoneLifted, FactAdded, FactConfirmed, FactSuperseded, FactReplaced, FactRestored,
     FactEvicted,
-)
+)  # fmt: skip
 FACT_CAUSES: Causes = {
     FactsOpened: (),
     CandidatesExtracted: _LEARNT,
@@ -481,6 +484,8 @@ FACT_CAUSES: Causes = {
     ForgetAsked: (FactLapsed, FactForgotten),
     FactsUsed: (FactLapsed,),
     SourceSwitched: (FactLapsed,),
+    SourcesErased: (FactLapsed, FactForgotten),
+    FactReworded: (FactLapsed,),
     NoteTaken: (FactLapsed,),
 }
 """The same for a user; what is decided of each candidate stands together."""

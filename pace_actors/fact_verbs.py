@@ -11,7 +11,7 @@ import msgspec
 
 from pace_actors import messages as m
 from pace_actors.core import Core
-from pace_actors.domain.fold import batches, turn_at
+from pace_actors.domain.fold import Batch, batches, is_erased, turn_at
 from pace_actors.domain.known import Fact, PastFact, fact_of, facts_of, facts_then, history_of, matching
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare_facts import TOPICS_MAX, check_stated, normal
@@ -159,12 +159,12 @@ class FactVerbs(ABC):
         include_sensitive: bool = False,
     ) -> tuple[PastFact, ...]:
         """Every fact that held at some time, when, and how it left; oldest first. What was forgotten is not in it."""
-        stored = list(batches(self.core.log.read(UserKey.of(user).stream)))
-        past = history_of(user, stored, self.core.now())
+        past = history_of(user, self._stored(UserKey.of(user)), self.core.now())
         return tuple(
             each
             for each in past
-            if (include_sensitive or not each.fact.sensitive)
+            if self._is_left(each.fact)
+            and (include_sensitive or not each.fact.sensitive)
             and (subject is None or normal(each.fact.subject) == normal(subject))
             and (predicate is None or normal(each.fact.predicate) == normal(predicate))
         )
@@ -241,8 +241,19 @@ class FactVerbs(ABC):
         return tuple(SourceTurn(turn.key, turn.turn) for turn in found if turn is not None)
 
     def _facts_then(self, key: UserKey, at: Microseconds, *, include_sensitive: bool) -> tuple[Fact, ...]:
-        stored = list(batches(self.core.log.read(key.stream)))
-        return facts_then(key.user, stored, at, include_sensitive=include_sensitive)
+        found = facts_then(key.user, self._stored(key), at, include_sensitive=include_sensitive)
+        return tuple(fact for fact in found if self._is_left(fact))
+
+    def _stored(self, key: UserKey) -> list[Batch]:
+        """All that was heard of a user. What a conversation that is being erased has brought, he forgets first."""
+        for fence in self.core.engine.services.erasures.of(key.user):
+            self.core.within(self.core.ask_facts(key, m.EraseSources(fence=fence)))
+        return list(batches(self.core.log.read(key.stream)))
+
+    def _is_left(self, fact: Fact) -> bool:
+        """False for one that only erased turns said: it may have left long ago, in words that soon are stubs."""
+        log = self.core.log
+        return fact.origin != "extracted" or any(not is_erased(log, source) for source in fact.sources)
 
     def _known(self, fact: int | Fact, user: str) -> Fact:
         name = fact.id if isinstance(fact, Fact) else fact

@@ -99,7 +99,7 @@ class WithdrawTurns(Message, frozen=True, kw_only=True):
 
 
 class EraseThread(Message, frozen=True, kw_only=True):
-    """End everything of this thread; answered with `Done`."""
+    """End everything of this thread; answered with `ThreadGone`."""
 
     at: Microseconds
 
@@ -122,6 +122,10 @@ class DeliverAnswer(Message, frozen=True, kw_only=True):
     """The turn whose batch held the request; for log lines."""
     correlation: str = ""
     causation: int = 0
+
+
+class KeepSnapshot(Message, frozen=True, kw_only=True):
+    """To any actor that decides: its snapshot was dropped with what was erased, so another one is to be saved."""
 
 
 class AppendEnded(Message, frozen=True, kw_only=True):
@@ -222,6 +226,13 @@ class TakeNote(Message, frozen=True, kw_only=True):
     thread: str = ""
     note_id: str = ""
     correlation: str = ""
+
+
+class EraseSources(Message, frozen=True, kw_only=True):
+    """A thread of this user was erased: forget what only its turns said; answered with `SourcesGone`."""
+
+    fence: int
+    """Position of its `ThreadErased`."""
 
 
 class SwitchSource(Message, frozen=True, kw_only=True):
@@ -398,6 +409,24 @@ class Done(Outcome, frozen=True, kw_only=True):
 
     changed: bool
     stream_version: int
+
+
+class ThreadGone(Outcome, frozen=True, kw_only=True):
+    """The fence of an erased thread. `changed` is false when there was nothing behind the last one."""
+
+    changed: bool
+    position: int
+    """Of the last `ThreadErased`; 0: there is none, because nobody knows this thread."""
+
+
+class SourcesGone(Outcome, frozen=True, kw_only=True):
+    """What an erased thread took along of what was known of its user."""
+
+    facts: tuple[int, ...] = ()
+    reworded: tuple[int, ...] = ()
+    """Facts that others said too, and that are told in their words from now on."""
+    version: int = 0
+    """Stream version of `SourcesErased`; 0: nothing is known of him."""
 
 
 class Stated(Outcome, frozen=True, kw_only=True):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import difflib
 import os
+import shutil
 from collections.abc import Iterable, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -111,7 +113,8 @@ def opened(place: str, choices: Choices, options: Options) -> Core:
         index = _index_of(place) if choices.recall else None
         if index is not None:
             undo.callback(index.close)
-        core = Core(log, models, options, index, embedder)
+        leftover = None if choices.recall else partial(_delete_index, Path(place) / RECALL_FOLDER)
+        core = Core(log, models, options, index, embedder, leftover)
         warm = getattr(embedder, "warm", None)
         if warm is not None:
             warm()
@@ -135,3 +138,9 @@ def _index_of(place: str) -> SearchIndex:
     from pace_actors.recall.tantivy_index import TantivyIndex  # noqa: PLC0415 - loads the search engine
 
     return TantivyIndex(Path(place) / RECALL_FOLDER)
+
+
+def _delete_index(folder: Path) -> None:
+    """One that was left by an open with recall, and may hold what is erased. The next such open makes it again."""
+    if folder.exists():
+        shutil.rmtree(folder)

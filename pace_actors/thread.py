@@ -10,11 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from pace_actors import messages as m
+from pace_actors.actors.eraser_actor import AwaitErasure, Erasure
 from pace_actors.actors.thread_log import turn_key
 from pace_actors.core import LATE
 from pace_actors.domain.context import Context
 from pace_actors.errors import MailboxFull, OutcomeUnknown, PaceClosed
 from pace_actors.lease import Lease
+from pace_actors.runtime.logs import bound_here
 from pace_actors.runtime.port import Answer
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import ThreadKey, UserKey, check_id
@@ -143,6 +145,37 @@ class Thread:
         """
         core = self._lease.core
         return core.done(core.ask(self._key, core.reset(at))).changed
+
+    def erase(self) -> Erasure:
+        """Take this conversation out of everything: its words, summaries, notes, and what only it taught of the user.
+
+        At once nothing of it is shown any more, whatever still runs. It returns when its words are gone from the log,
+        the index and the vectors; numbers stay, and the conversation can go on with the next turn. Facts that another
+        conversation or the user outright said too stay, in those words; the others are not learnt again for 30 days
+        unless he states them. The file of the log has the bytes until it is compacted. A conversation that nobody
+        knows has nothing to erase.
+
+        Raises `OutcomeUnknown` when the deadline is over, and `PaceClosed`: what is begun goes on by itself, also with
+        the next open, and asking again waits for it. Also `AppendFailed`, `MailboxFull`, `ActorUnavailable`.
+        """
+        core = self._lease.core
+        deadline = time.monotonic() + core.options.deadline_s
+        home = core.engine_of(self._key)
+        if not (home.threads.is_awake(self._key) or home.log.stream_version(self._key.stream)):
+            return Erasure()
+        message = m.EraseThread(at=core.now(), bound=bound_here())
+        fence: m.ThreadGone = core.outcome(core.ask(self._key, message))
+        core.contexts.forget(self._key)
+        if not fence.position:
+            return Erasure()
+        left_s = max(0.0, deadline - time.monotonic())
+        try:
+            awaited = AwaitErasure(position=fence.position, patience_s=left_s)
+            erasure: Erasure = home.eraser.ask(awaited).wait(left_s)
+        except TimeoutError:
+            words = "nothing of it is shown any more; taking its words out goes on, and asking again waits for it"
+            raise OutcomeUnknown(words, turn_id="") from None
+        return erasure
 
     def settings(self, *, at: datetime | None = None, **changes: Any) -> ThreadSettings:
         """Change settings of this thread, at once and for good; without arguments only say what they are.

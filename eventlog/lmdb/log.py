@@ -198,7 +198,7 @@ class LmdbLog:
             committer.submit(ticket)
 
     def _plan_erasure(self, stream: str, versions: Collection[int] | None) -> Plan:
-        plan = Plan(lambda name: self.read(name, on_bad="raw"), self._registry, stream, versions)
+        plan = Plan(lambda name, after: self.read(name, after, on_bad="raw"), self._registry, stream, versions)
         self._shared.saved.drop(stream)
         return plan
 

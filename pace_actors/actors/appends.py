@@ -96,6 +96,10 @@ class Appends:
         named = (entry for entry in self._under_way if turn_id and entry.turn_id == turn_id)
         return next((entry for entry in named if isinstance(entry.message, kind)), None)
 
+    def made_for(self, kind: type[Message]) -> list[Undurable]:
+        """The appends under way that were made for messages of a kind, oldest first."""
+        return [entry for entry in self._under_way if isinstance(entry.message, kind)]
+
     def adopt(self, entry: Undurable) -> None:
         """Take in an append that has ended and of which the actor does not know: it broke just behind making it."""
         if not entry.is_over and entry not in self._under_way:

@@ -39,6 +39,13 @@ class SweepVectors(m.Message, frozen=True, kw_only=True):
     control: ClassVar[bool] = True
 
 
+class EraseVectors(m.Message, frozen=True, kw_only=True):
+    """What lies before a position has no vector any more, and gets none; answered when it is so."""
+
+    position: int
+    wholes: tuple[Whole, ...]
+
+
 class EmbedderView(m.FollowerView, frozen=True, kw_only=True):
     """Figures of the embedder."""
 
@@ -140,8 +147,14 @@ class EmbedderActor(FollowerActor):
         self._try_again(work, ModelFailure("timeout"))
 
     def take_message(self, message: m.Message, reply: Reply | None) -> None:
-        """Sweeping, some at a time."""
-        if not isinstance(message, SweepVectors):
+        """Sweeping, some at a time; and what is erased, whatever waits."""
+        if isinstance(message, EraseVectors):
+            for whole in message.wholes:
+                self._gone[whole] = max(message.position, self._gone.get(whole, 0))
+                self._vectors.remove(whole)
+            if reply is not None:
+                reply.give(None)
+        elif not isinstance(message, SweepVectors):
             super().take_message(message, reply)
         elif self._set is not None and self._set.complete and self._vectors.sweep(self._set):
             self._me.tell(message)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from eventlog import EventLog, EventLogError, StoredEvent
+from pace_actors.domain.fold import fence_of, is_erased
 from pace_actors.events import REGISTRY
 from pace_actors.models.port import Embedder, ModelFailure, Vector
 from pace_actors.models.unit import checked as checked_vectors
@@ -74,7 +75,7 @@ def embed(
 ) -> Embedded:
     """Vectors of what these events add and `into` has none of yet. Never raises."""
     try:
-        added = [checked(entry) for event in events for entry in change_of(log, event).added]
+        added = [checked(entry) for event in events for entry in _added(log, event)]
         entries = {entry.id: entry for entry in added if entry.text and is_wanted(entry)}
         is_trusted = bool(getattr(embedder, "on_this_machine", False))
         private = [entry for entry in entries.values() if entry.sensitive and not is_trusted]
@@ -101,6 +102,18 @@ def embed(
             else:
                 done.append((entry, one))
     return _result(done, private, bad)
+
+
+def _added(log: EventLog, event: StoredEvent) -> list[Entry]:
+    """What an event adds, without what is erased, or will be: no embedder is given a word of it."""
+    if is_erased(log, event.position) or (event.causation and is_erased(log, event.causation)):
+        return []
+    entries = change_of(log, event).added
+    return [entry for entry in entries if not (entry.kind == "note" and entry.thread and _is_behind(log, entry))]
+
+
+def _is_behind(log: EventLog, note: Entry) -> bool:
+    return fence_of(log, ThreadKey(note.owner, note.thread).stream).position > note.position
 
 
 def _result(

@@ -13,7 +13,7 @@ from pace_actors import messages as m
 from pace_actors.domain.fold import TurnAt, said_of
 from pace_actors.domain.patterns import PATTERNS_VERSION, extract
 from pace_actors.models.port import Extractor, ExtractReply, ExtractTask, ModelFailure
-from pace_actors.values import ExtractionOutcome, UserKey
+from pace_actors.values import ExtractionOutcome, FactText, UserKey
 
 PATTERNS: Final = f"patterns {PATTERNS_VERSION}"
 BY_PATTERNS: Final = 1
@@ -91,7 +91,9 @@ def _task(log: EventLog, turn: TurnAt, deadline_s: float) -> ExtractTask:
     stream = UserKey(turn.key.user).stream
     facts = turn.heard.context.facts if turn.heard.context else ()
     said = (said_of(log, stream, fact) for fact in facts)
-    shown = tuple(f"{text.subject} {text.predicate} {text.value}" for text in said if text is not None)
+    shown = tuple(
+        f"{text.subject} {text.predicate} {text.value}" for text in said if text is not None and text != FactText()
+    )
     return ExtractTask(user=turn.heard.user, assistant=turn.heard.assistant, shown=shown, deadline_s=deadline_s)
 
 

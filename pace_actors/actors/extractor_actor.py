@@ -18,7 +18,7 @@ from pace_actors import messages as m
 from pace_actors.actors.extraction import by_model, by_patterns, out_of_time, patterns_out_of_time
 from pace_actors.actors.fold_work import patience_s
 from pace_actors.actors.services import Services
-from pace_actors.domain.fold import TurnAt, turn_at
+from pace_actors.domain.fold import TurnAt, is_erased, turn_at
 from pace_actors.models.port import Extractor
 from pace_actors.runtime.follower import REDELIVER_S_MAX, FollowerActor
 from pace_actors.runtime.work import Ask, Work
@@ -78,7 +78,7 @@ class FactFinder(FollowerActor):
         log = self._log
 
         def find() -> list[m.DeliverCandidates]:
-            turns = (turn_at(log, position) for position in work.positions)
+            turns = (turn_at(log, position) for position in work.positions if not is_erased(log, position))
             found = (look(turn) for turn in turns if turn is not None)
             return [delivery for delivery in found if delivery is not None]
 

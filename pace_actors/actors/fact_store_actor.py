@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from eventlog import Appended
 from pace_actors import messages as m
-from pace_actors.actors.facts_log import FactsLog, delivery_key, note_key, outcome_of, statement_key
+from pace_actors.actors.facts_log import FactsLog, delivery_key, erased_key, note_key, outcome_of, statement_key
 from pace_actors.actors.services import Services
 from pace_actors.actors.stream_actor import StreamActor, done, give
 from pace_actors.domain.facts import TOMBSTONE, admit, decide, evolve
@@ -26,7 +26,7 @@ from pace_actors.domain.prepare_facts import (
 )
 from pace_actors.domain.snapshots import FACTS, Snapshots
 from pace_actors.domain.sources import NOTES, is_off
-from pace_actors.errors import SourceOff, StatementConflict
+from pace_actors.errors import ActorUnavailable, PaceError, SourceOff, StatementConflict
 from pace_actors.events import (
     CandidatesExtracted,
     FactDecision,
@@ -37,6 +37,7 @@ from pace_actors.events import (
     FactStated,
     FactsUsed,
     ForgetAsked,
+    SourcesErased,
     SourceSwitched,
 )
 from pace_actors.runtime.port import Reply
@@ -97,7 +98,10 @@ class FactStoreActor(StreamActor[FactsState]):
     # --- messages -----------------------------------------------------------------------------------------------------
 
     def _handle(self, message: m.Message, reply: Reply | None) -> None:
+        self._take_erasures(message)
         match message:
+            case m.EraseSources():
+                self._erase_sources(message, reply)
             case m.ViewFacts():
                 give(reply, self._view())
             case m.DeliverCandidates():
@@ -123,6 +127,9 @@ class FactStoreActor(StreamActor[FactsState]):
     def _take_candidates(self, message: m.DeliverCandidates, reply: Reply | None) -> None:
         key, name = delivery_key(message.source, message.number), f"turn {message.source}/{message.number}"
         if self._is_known(message, name, b"", reply, lambda: self._first_delivery(key)):
+            return
+        if self._log.is_erased(message.source):
+            give(reply, m.Done(changed=False, stream_version=self._ahead.version))
             return
         now = self._host.now()
         self._open(message, now)
@@ -242,6 +249,49 @@ class FactStoreActor(StreamActor[FactsState]):
             return m.Forgotten(facts=facts, sources=sources, first=appended.first_position, position=last)
 
         self._append(message, heard, decided, answer, reply)
+
+    def _take_erasures(self, message: m.Message) -> None:
+        """Nothing that an erased thread has brought is shown, wherever the EraserActor is. A view says if it cannot."""
+        for fence in self._services.erasures.of(self._key.user):
+            try:
+                self._erase_sources(m.EraseSources(fence=fence), None)
+            except PaceError as error:
+                if isinstance(message, m.ViewFacts):
+                    raise ActorUnavailable(str(error), actor=self.what, failures=0) from error
+
+    def _erase_sources(self, message: m.EraseSources, reply: Reply | None) -> None:
+        """What an erased thread takes along. Behind it, nothing in the stream comes from that thread."""
+        fence, name, erasures, user = message.fence, f"erasure {message.fence}", self._services.erasures, self._key.user
+        if not self._ahead.version:
+            erasures.done(user, fence)
+            give(reply, m.SourcesGone())
+            return
+
+        def first() -> m.SourcesGone | None:
+            gone = self._log.first_erasure(fence)
+            if gone is not None:
+                erasures.done(user, fence)
+            return gone
+
+        if self._is_known(message, name, b"", reply, first):
+            return
+        now = self._host.now()
+        going = self._log.going_with(fence, self._ahead.rows, now)
+        if len(self._appends) and going.wordless:
+            raise ActorUnavailable("other words of a fact are on their way; ask again", actor=self.what, failures=0)
+        for each in going.reworded:
+            key = self._log.next_rewording(each.fact)
+            self._append(message, each, decide(self._ahead, each), done, None, key=key)
+        heard = SourcesErased(at=now, fence=fence, facts=going.facts, until=now + TOMBSTONE)
+        decided = decide(self._ahead, heard)
+        facts = tuple(decision.fact for decision in decided if isinstance(decision, FactForgotten))
+        reworded, version = tuple(each.fact for each in going.reworded), self._ahead.version + 1
+
+        def answer(_: Appended) -> m.SourcesGone:
+            erasures.done(user, fence)
+            return m.SourcesGone(facts=facts, reworded=reworded, version=version)
+
+        self._append(message, heard, decided, answer, reply, key=erased_key(fence), turn_id=name)
 
     def _switch(self, message: m.SwitchSource, reply: Reply | None) -> None:
         switches = self._ahead.switches

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from eventlog import AscendingKey, EventLog, StoredEvent
-from pace_actors.domain.facts_state import FactsState
-from pace_actors.domain.fold import batches, facts_from
+from pace_actors.domain.facts_state import FactRow, FactsState
+from pace_actors.domain.fold import batches, facts_from, is_erased, rewording_key, rewordings_of
 from pace_actors.domain.snapshots import FACTS
-from pace_actors.errors import StatementConflict
-from pace_actors.events import FactAdded, FactConfirmed, FactRejected, FactSuperseded
-from pace_actors.messages import NoteKept, Stated
+from pace_actors.errors import Erased, StatementConflict
+from pace_actors.events import (
+    REGISTRY,
+    CandidatesExtracted,
+    FactAdded,
+    FactConfirmed,
+    FactForgotten,
+    FactRejected,
+    FactReworded,
+    FactStated,
+    FactSuperseded,
+)
+from pace_actors.messages import NoteKept, SourcesGone, Stated
+from pace_actors.values import FactText, Microseconds
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
@@ -18,6 +30,20 @@ if TYPE_CHECKING:  # structlog is loaded when something is opened
 _DELIVERY: Final = b"\x02"
 _STATEMENT: Final = b"\x03"
 _NOTE: Final = b"\x04"
+_ERASED: Final = b"\x06"
+EXTRACTORS: Final = (1, 2)
+"""Numbers of the extractors whose readings are looked up."""
+
+
+class Going(NamedTuple):
+    """What an erased thread takes along of what is known of its user."""
+
+    facts: tuple[int, ...]
+    """That only its turns said."""
+    reworded: tuple[FactReworded, ...]
+    """That others said too."""
+    wordless: bool
+    """Whether others said one of `facts` too, in words that are not in the log: they may be on their way."""
 
 
 class FactsLog:
@@ -46,7 +72,7 @@ class FactsLog:
         return self._log.find(self._stream, key) is not None
 
     def first_statement(self, statement_id: str, digest: bytes) -> Stated | None:
-        """What came of a statement id before. Raises `StatementConflict` if its content was another."""
+        """What came of a statement id before. Raises `StatementConflict` if its content was another, `Erased`."""
         stored = self._stored(statement_key(statement_id), digest, statement_id)
         if stored is None:
             return None
@@ -54,14 +80,74 @@ class FactsLog:
         return outcome_of(batch.decided, batch.version, batch.last_position, known=True)
 
     def first_note(self, note_id: str, digest: bytes) -> NoteKept | None:
-        """What came of a note id before. Raises `StatementConflict` if its content was another."""
+        """What came of a note id before. Raises `StatementConflict` if its content was another, `Erased`."""
         stored = self._stored(note_key(note_id), digest, note_id)
         return None if stored is None else NoteKept(note=stored[0].version, position=stored[0].position, known=True)
+
+    # --- what goes with a thread that was erased ----------------------------------------------------------------------
+
+    def is_erased(self, source: int) -> bool:
+        """Whether a turn is erased, or is to be."""
+        return is_erased(self._log, source)
+
+    def first_erasure(self, fence: int) -> SourcesGone | None:
+        """What the erasure of a thread took along; None: this was not decided yet."""
+        found = self._log.find(self._stream, erased_key(fence))
+        if found is None:
+            return None
+        batch = next(batches(self._log.read_all(found.first_position - 1, limit=found.count)))
+        facts = tuple(decision.fact for decision in batch.decided if isinstance(decision, FactForgotten))
+        return SourcesGone(facts=facts, version=batch.version)
+
+    def next_rewording(self, fact: int) -> bytes:
+        """The key of a fact's next rewording."""
+        return rewording_key(fact, rewordings_of(self._log, self._stream, fact) + 1)
+
+    def going_with(self, fence: int, rows: Iterable[FactRow], at: Microseconds) -> Going:
+        """Facts that came from a thread's turns before its fence. Whose words cannot be found elsewhere goes too."""
+        erased = self._log.event_at(fence)
+        assert erased is not None
+        facts: list[int] = []
+        wordless = False
+        reworded: list[FactReworded] = []
+        for row in rows:
+            sources = [(source, self._log.event_at(source)) for source in row.sources]
+            if not any(e is not None and e.stream == erased.stream and s < fence for s, e in sources):
+                continue
+            left = [source for source, _ in sources if not self.is_erased(source)]
+            words = self._words_of(row, left)
+            if words is None:
+                facts.append(row.fact)
+                wordless = wordless or bool(left) or any(not saying.source for saying in row.sayings)
+            else:
+                reworded.append(FactReworded(at=at, fact=row.fact, source=words[0], said=words[1]))
+        return Going(tuple(facts), tuple(reworded), wordless)
+
+    def _words_of(self, row: FactRow, sources: Sequence[int]) -> tuple[int, FactText] | None:
+        """The words in which the latest of these turns, or the user outright, has said a fact, and which it was."""
+        for source in reversed(sources):
+            for number in EXTRACTORS:
+                found = self._log.find(self._stream, delivery_key(source, number))
+                event = None if found is None else self._log.event_at(found.first_position)
+                heard = None if event is None or event.erased else REGISTRY.decode(event)
+                for candidate in heard.candidates if isinstance(heard, CandidatesExtracted) else ():
+                    if candidate.triple == row.triple and candidate.said != FactText():
+                        return source, candidate.said
+        words: FactText | None = None
+        if any(not saying.source for saying in row.sayings):
+            for event in self._log.read(self._stream):
+                heard = REGISTRY.decode(event) if event.type == "FactStated" and not event.erased else None
+                if isinstance(heard, FactStated) and heard.candidate.triple == row.triple:
+                    words = heard.candidate.said
+        return None if words is None else (0, words)
 
     def _stored(self, key: bytes, digest: bytes, given_id: str) -> list[StoredEvent] | None:
         found = self._log.find(self._stream, key)
         if found is None:
             return None
+        first = self._log.event_at(found.first_position)
+        if first is not None and first.erased:
+            raise Erased(f"{given_id!r} names something that was erased; it is not kept again", turn_id=given_id)
         if found.digest != digest:
             raise StatementConflict(f"{given_id!r} was used before for something else", statement_id=given_id)
         return list(self._log.read_all(found.first_position - 1, limit=found.count))
@@ -92,6 +178,11 @@ def delivery_key(source: int, number: int) -> bytes:
 def statement_key(statement_id: str) -> bytes:
     """The idempotency key of a caller's id of a statement."""
     return _STATEMENT + statement_id.encode()
+
+
+def erased_key(fence: int) -> bytes:
+    """The idempotency key of what an erased thread took along, by the position of its fence."""
+    return AscendingKey(_ERASED + fence.to_bytes(8, "big"))
 
 
 def note_key(note_id: str) -> bytes:

@@ -12,7 +12,7 @@ from pace_actors import messages as m
 from pace_actors.actors.services import Services
 from pace_actors.domain.cleaning import clean
 from pace_actors.domain.extracts import action_line, cut_at_word
-from pace_actors.domain.fold import HeardTurn, batches, turns_within
+from pace_actors.domain.fold import HeardTurn, batches, fence_of, turns_within
 from pace_actors.domain.redaction import redact
 from pace_actors.domain.text import repair
 from pace_actors.domain.thread import CHARS_PER_TOKEN, accepted_text
@@ -67,6 +67,8 @@ def answer_to(
     if is_fenced():  # while it waited for a worker
         return failure(asked, "fenced")
     try:
+        if fence_of(services.log, asked.stream).position > asked.position:  # erased; it is stubs now, or soon
+            return failure(asked, "fenced")
         task = fold_task(services.log, asked.stream, request, asked.last_version)
         reply = summariser.fold(task)
         told = msgspec.convert(msgspec.structs.asdict(reply), FoldReply, strict=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from eventlog import EventLog, EventLogError, StoredEvent
 from pace_actors import messages as m
 from pace_actors.actors.services import Services
+from pace_actors.errors import PaceClosed
 from pace_actors.recall.feed import TYPES, change_of
 from pace_actors.recall.fences import INDEX, Fences, begin_of
 from pace_actors.recall.port import IndexStartedOver, IndexUnusable, RecallError, SearchIndex
@@ -31,6 +32,18 @@ BEHIND_MAX: Final = 10_000
 FEED_S: Final = 600.0
 AGAIN_S: Final = 1.0
 AGAIN_S_MAX: Final = 60.0
+
+
+class DiscardIndex(m.Message, frozen=True, kw_only=True):
+    """Begin anew, so that no file holds what was erased; answered when the files of before are gone."""
+
+
+class IndexDiscarded(m.Message, frozen=True, kw_only=True):
+    """They are, or not."""
+
+    control: ClassVar[bool] = True
+
+    error: RecallError | None = None
 
 
 def mark_of(log: EventLog, position: int) -> str:
@@ -73,6 +86,9 @@ class IndexActor(FollowerActor):
         self._failures = 0
         self._left_at = 0
         self._fed = 0
+        self._discards: list[Reply] = []
+        """Who waits until it has begun anew."""
+        self._is_discarding = False
 
     def reached(self) -> int:
         """How far the index has been fed. Asked from any thread."""
@@ -86,7 +102,8 @@ class IndexActor(FollowerActor):
         noted = self._log.checkpoint(self.name)
         if reached != noted:
             self._log.set_checkpoint(self.name, noted, reached)
-        self._committing = self._timer_runs = False
+        self._committing = self._is_discarding
+        self._timer_runs = False
         super().start(me)
 
     def take(self, event: StoredEvent) -> str | None:  # noqa: ARG002 - the base gives it
@@ -144,8 +161,50 @@ class IndexActor(FollowerActor):
                     self._failed(message.error)
             case m.FeedAgain():
                 self.begin_anew()
+            case DiscardIndex():
+                assert reply is not None
+                self._discards.append(reply)
+            case IndexDiscarded(error=error):
+                self._discarded(error)
             case _:
                 super().take_message(message, reply)
+
+    def receive(self, message: m.Message, reply: Reply | None) -> None:
+        """Handle one message, then begin anew if that is wanted and nobody is at the index."""
+        self.pauses = bool(self._discards)
+        super().receive(message, reply)
+        if self._discards and not self._is_discarding:
+            self.pauses = True
+            if not self._committing and all(work.rests for work in self._begun.values()):
+                self._discard()
+
+    def _discard(self) -> None:
+        """Nothing is fed meanwhile: what was read before may hold words that are stubs by now."""
+        self._is_discarding = self._committing = True
+        index = self._index
+
+        def discard() -> m.Message:
+            try:
+                index.discard()
+            except RecallError as error:
+                return IndexDiscarded(error=error)
+            return IndexDiscarded()
+
+        self._host.work(discard, self._me, "disk")
+
+    def _discarded(self, error: RecallError | None) -> None:
+        """Whoever asked until now is served: he had his stubs in the log before."""
+        waiting, self._discards = self._discards, []
+        self._is_discarding = self._committing = self.pauses = False
+        if error is not None:
+            for reply in waiting:
+                reply.fail(error)
+            self._failed(error)
+            return
+        self._follower_logger.info("index_began_anew", erasures=len(waiting))
+        self.begin_anew()
+        for reply in waiting:
+            reply.give(None)
 
     def forget(self) -> None:
         """What is pending in the index is fed again: adding twice changes nothing."""
@@ -156,7 +215,10 @@ class IndexActor(FollowerActor):
 
     def stop(self) -> None:
         """Commits are over, but for a last one (`commit_finally`)."""
-        self._left_at = self._follower.checkpoint
+        self._left_at = 0 if self._is_discarding else self._follower.checkpoint
+        for reply in self._discards:
+            reply.fail(PaceClosed("closed before the index began anew; that goes on with the next open"))
+        self._discards.clear()
         super().stop()
 
     def commit_finally(self) -> None:

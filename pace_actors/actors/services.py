@@ -45,6 +45,34 @@ class Origins:
         return self._bound.get((stream, version), ())
 
 
+class Erasures:
+    """Threads that were erased and whose facts may still be known, by user. Safe for any number of threads."""
+
+    def __init__(self) -> None:
+        self._fences: dict[str, list[int]] = {}
+        self._lock = threading.Lock()
+
+    def note(self, user: str, fence: int) -> None:
+        """A thread of his was erased: position of its `ThreadErased`."""
+        with self._lock:
+            fences = self._fences.setdefault(user, [])
+            if fence not in fences:
+                fences.append(fence)
+
+    def of(self, user: str) -> list[int]:
+        """Those of a user, in the order in which they were noted."""
+        return list(self._fences.get(user, ()))
+
+    def done(self, user: str, fence: int) -> None:
+        """His store has taken it in."""
+        with self._lock:
+            fences = [each for each in self._fences.get(user, ()) if each != fence]
+            if fences:
+                self._fences[user] = fences
+            else:
+                self._fences.pop(user, None)
+
+
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The log, the host, and what the user chose at open."""
 
@@ -61,6 +89,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     token_counter: TokenCounter | None = None
     metrics: Metrics
     origins: Origins = msgspec.field(default_factory=Origins)
+    erasures: Erasures = msgspec.field(default_factory=Erasures)
     deliver: Callable[[ThreadKey, DeliverAnswer], None]
     """Tell an answer to a thread's actor; wakes it."""
     sleep_after_s: float = 1800.0

@@ -145,6 +145,11 @@ class StreamActor(ABC, Generic[S]):
         elif isinstance(message, m.GoOn):
             self._pass_on()
             self._drain()
+        elif isinstance(message, m.KeepSnapshot):
+            self._snapshot_version = 0
+            if not (len(self._appends) or self._held or self._appends.in_doubt):
+                self._save_snapshot()
+            give(reply, None)
         elif self._appends.in_doubt or self._held:
             self._held.append((message, reply))
             self._drain()

@@ -10,6 +10,7 @@ from pace_actors import messages as m
 from pace_actors.actors.services import Services
 from pace_actors.actors.stream_actor import StreamActor, done, give
 from pace_actors.actors.thread_log import ThreadLog, fence_key, turn_conflict, turn_key
+from pace_actors.domain.fold import erasure_key
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare import content_digest, prepare_answer, prepare_turn
 from pace_actors.domain.snapshots import THREADS, Snapshots
@@ -106,7 +107,7 @@ class ThreadActor(StreamActor[ThreadState]):
             case m.WithdrawTurns():
                 self._withdraw(message, reply)
             case m.EraseThread():
-                self._command(message, EraseThreadAsked(at=message.at), reply)
+                self._erase(message, reply)
             case _:
                 raise TypeError(f"a thread does not understand {type(message).__name__}")
 
@@ -218,6 +219,25 @@ class ThreadActor(StreamActor[ThreadState]):
             self._append(message, heard, decided, lambda _: m.Withdrawn(turns=withdrawn), reply, key=key, turn_id=name)
         else:
             give(reply, m.Withdrawn(turns=()))
+
+    def _erase(self, message: m.EraseThread, reply: Reply | None) -> None:
+        """The fence, under a key by which whoever is late finds it. What it takes along, the EraserActor does."""
+        heard = EraseThreadAsked(at=message.at)
+        decided, under_way, fence = decide(self._ahead, heard), self._appends.made_for(m.EraseThread), self._log.fence()
+        if not decided and under_way:  # it ends with the erasure behind which nothing was heard
+            under_way[-1].replies += [] if reply is None else [reply]
+            return
+        if not decided:
+            give(reply, m.ThreadGone(changed=False, position=fence.position))
+            return
+
+        def answer(appended: Appended) -> m.ThreadGone:
+            position = appended.first_position + len(decided)
+            self._services.erasures.note(self._key.user, position)
+            return m.ThreadGone(changed=True, position=position)
+
+        key = erasure_key(fence.number + len(under_way) + 1)
+        self._append(message, heard, decided, answer, reply, key=key)
 
     # --- answers of the summariser ------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from eventlog import AscendingKey, EventLog
-from pace_actors.domain.fold import Batch, batches, fold, turns_within
+from pace_actors.domain.fold import Batch, Fence, batches, fence_of, fold, turns_within
 from pace_actors.domain.snapshots import THREADS
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import live_turn
@@ -68,6 +68,10 @@ class ThreadLog:
             position=batch.position,
             known=True,
         )
+
+    def fence(self) -> Fence:
+        """The last erasure that is durable."""
+        return fence_of(self._log, self._stream)
 
     def has_withdrawn(self, fence: int) -> bool:
         """Whether the turns that a fence takes along were withdrawn."""

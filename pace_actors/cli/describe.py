@@ -14,6 +14,7 @@ from pace_actors.events import (
     REGISTRY,
     AnswerArrived,
     ClockRead,
+    EraseThreadAsked,
     ResetAsked,
     SessionEnded,
     SettingsChanged,
@@ -100,6 +101,8 @@ def heard_words(said: Any, chars: int | None = QUOTE_CHARS) -> str:
             return shown_time(said.at)
         case SettingsChanged():
             return f"{shown_time(said.at)} · {_differing(said.settings)}"
+        case EraseThreadAsked():
+            return shown_time(said.at)
         case WithdrawAsked():
             return f"turns {ranges(said.turns)}"
         case _:

@@ -16,16 +16,18 @@ from pace_actors.events import (
     FactRejected,
     FactReplaced,
     FactRestored,
+    FactReworded,
     FactsOpened,
     FactStated,
     FactSuperseded,
     FactsUsed,
     ForgetAsked,
     NoteTaken,
+    SourcesErased,
     SourceSwitched,
     TombstoneLifted,
 )
-from pace_actors.values import Candidate
+from pace_actors.values import Candidate, FactText
 
 REFUSED = {
     "secret": "F1, it holds a secret",
@@ -61,6 +63,12 @@ def heard_of_facts(said: Any, chars: int | None) -> str:
             return f"{shown_time(said.at)} · facts {ranges(sorted(said.facts))} were shown"
         case SourceSwitched():
             return f"{shown_time(said.at)} · {said.source} is {'on' if said.on else 'off'}"
+        case SourcesErased():
+            what = f"facts {ranges(sorted(said.facts))} · not learnt again until {shown_time(said.until)}"
+            return f"{shown_time(said.at)} · erased at position {said.fence} · {what if said.facts else 'no facts'}"
+        case FactReworded():
+            source = f"the turn at position {said.source}" if said.source else "the user's statement"
+            return f"{shown_time(said.at)} · fact {said.fact} in the words of {source} · {_words(said.said, chars)}"
         case NoteTaken():
             masked = f" · masked {sum(m.count for m in said.masked)}" if said.masked else ""
             topics = "".join(f" {on_one_line(topic)}" for topic in said.topics)
@@ -118,12 +126,14 @@ def _extracted(said: CandidatesExtracted, chars: int | None) -> str:
 def _candidate(candidate: Candidate, chars: int | None) -> str:
     if candidate.secret:
         return f"secret ({candidate.secret}), words not kept"
-    said = candidate.said
-    words = f"{said.subject} {said.predicate} {said.value}".strip()
-    topics = "".join(f" {on_one_line(topic)}" for topic in said.topics)
+    topics = "".join(f" {on_one_line(topic)}" for topic in candidate.said.topics)
     sensitive = " sensitive" if candidate.sensitive else ""
-    shown = quoted(words, chars) if words else "words not kept"
-    return f"{shown} {candidate.confidence_milli / 1000:.2f}{topics}{sensitive}"
+    return f"{_words(candidate.said, chars)} {candidate.confidence_milli / 1000:.2f}{topics}{sensitive}"
+
+
+def _words(said: FactText, chars: int | None) -> str:
+    words = f"{said.subject} {said.predicate} {said.value}".strip()
+    return quoted(words, chars) if words else "words not kept"
 
 
 def _item(item: int) -> str:

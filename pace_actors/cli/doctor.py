@@ -18,7 +18,7 @@ from pace_actors.domain.fold import turn_at
 from pace_actors.events import REGISTRY
 from pace_actors.values import UserKey
 
-FOLLOWERS = ("summariser", "extractor", "model_extractor", "embedder", "withdrawer")
+FOLLOWERS = ("summariser", "extractor", "model_extractor", "embedder", "withdrawer", "eraser")
 """The index says itself how far it is."""
 PROGRESS_EVENTS = 2048
 CANARY_TERMS = 12

@@ -58,7 +58,8 @@ def command(
 
     Forgotten is out of every view, and not learnt again for 30 days unless the user states it outright (`pace
     remember`). The turns that it came from leave window, extracts and summary too, unless --keep-turns. It is not
-    erased: the log still has the words, and `pace log` shows them. Notes stay.
+    erased: the log still has the words, and `pace log` shows them; `pace erase` takes out a whole conversation. Notes
+    stay.
 
     Where nothing matches, nothing is forgotten, and the exit code is 3. Needs the directory for itself.
     """

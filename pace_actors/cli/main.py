@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "facts": "pace_actors.cli.facts",
     "remember": "pace_actors.cli.remember",
     "forget": "pace_actors.cli.forget",
+    "erase": "pace_actors.cli.erase",
     "note": "pace_actors.cli.note",
     "recall": "pace_actors.cli.recall",
     "sources": "pace_actors.cli.sources",

@@ -28,12 +28,14 @@ from pace_actors.events import (
     FactRejected,
     FactReplaced,
     FactRestored,
+    FactReworded,
     FactsOpened,
     FactStated,
     FactSuperseded,
     FactsUsed,
     ForgetAsked,
     Heard,
+    SourcesErased,
     SourceSwitched,
     TombstoneLifted,
 )
@@ -103,6 +105,8 @@ def decide(state: FactsState, heard: FactInput) -> tuple[FactDecision, ...]:
             _hear(draft, 0, heard.candidate, heard.origin, 0, heard.active_max)
         case ForgetAsked():
             _forget(draft, heard)
+        case SourcesErased():
+            _erase(draft, heard)
         case _:
             pass
     return tuple(draft.decided)
@@ -230,13 +234,22 @@ def _forget(draft: _Draft, heard: ForgetAsked) -> None:
             draft.add(FactForgotten(fact=row.fact))
 
 
-def _asked(state: FactsState, heard: ForgetAsked) -> frozenset[int]:
-    return frozenset(row.fact for row in state.rows) if heard.everything else frozenset(heard.facts)
+def _erase(draft: _Draft, heard: SourcesErased) -> None:
+    """What does not hold goes first: with what holds goes what it had replaced (F10)."""
+    asked = _asked(draft.state, heard)
+    for row in sorted(draft.state.rows, key=lambda row: row.active):
+        if row.fact in asked and draft.state.row(row.fact) is not None:
+            draft.add(FactForgotten(fact=row.fact))
+
+
+def _asked(state: FactsState, heard: ForgetAsked | SourcesErased) -> frozenset[int]:
+    known = frozenset(row.fact for row in state.rows)
+    return known if isinstance(heard, ForgetAsked) and heard.everything else known & frozenset(heard.facts)
 
 
 def _lapse(draft: _Draft, heard: FactInput) -> None:
     """F8: written with the next decision on the user; of what is forgotten now nothing else is left to say."""
-    forgotten = _asked(draft.state, heard) if isinstance(heard, ForgetAsked) else frozenset()
+    forgotten = _asked(draft.state, heard) if isinstance(heard, ForgetAsked | SourcesErased) else frozenset()
     for row in draft.state.active:
         if row.expires_at and row.expires_at <= heard.at and row.fact not in forgotten:
             draft.add(FactLapsed(fact=row.fact))
@@ -317,7 +330,10 @@ def _take_in(state: FactsState, heard: Heard) -> FactsState:
             used = frozenset(heard.facts)
             rows = tuple(replace(row, used_at=heard.at) if row.fact in used else row for row in state.rows)
             return replace(state, rows=rows, used_noted_at=heard.at)
-        case CandidatesExtracted() | FactStated() | ForgetAsked() if state.tombstones:
+        case FactReworded():
+            rows = tuple(replace(row, said=heard.said) if row.fact == heard.fact else row for row in state.rows)
+            return replace(state, rows=rows)
+        case CandidatesExtracted() | FactStated() | ForgetAsked() | SourcesErased() if state.tombstones:
             return replace(state, tombstones=_standing(state, heard.at))
         case _:
             return state
@@ -414,12 +430,15 @@ def _out_of_play(state: FactsState, gone: FactRow) -> FactsState:
 
 
 def _forgotten(state: FactsState, heard: FactInput, _version: int, forgotten: FactForgotten) -> FactsState:
-    assert isinstance(heard, ForgetAsked)
+    """With an erased conversation nothing comes back in the place of what held, as with what is evicted (F10)."""
+    assert isinstance(heard, ForgetAsked | SourcesErased)
     row = state.row(forgotten.fact)
     assert row is not None
+    thinned = isinstance(heard, SourcesErased) and row.active
+    left = _out_of_play(state, row) if thinned else state
     return replace(
-        state,
-        rows=tuple(each for each in state.rows if each.fact != row.fact),
+        left,
+        rows=tuple(each for each in left.rows if each.fact != row.fact),
         tombstones=(*state.tombstones, Tombstone(row.triple, heard.until)),
         fenced=tuple(sorted({*state.fenced, *(source for source in forgotten.sources if source > state.fence)})),
     )

@@ -17,6 +17,7 @@ from pace_actors.events import (
     CandidatesExtracted,
     Decided,
     FactAdded,
+    FactReworded,
     FactStated,
     FactSuperseded,
     Heard,
@@ -127,7 +128,10 @@ def said_of(log: EventLog, stream: str, fact: int) -> FactText | None:
 
 
 def candidate_at(log: EventLog, stream: str, fact: int) -> Candidate | None:
-    """What a fact was made of, found by its name in its user's stream; None if there is none of that name."""
+    """What a fact was made of, found by its name in its user's stream; None if there is none of that name.
+
+    Where it came from a turn that is erased, its words are those of another source, or none.
+    """
     event = next(iter(log.read(stream, fact - 1, limit=1)), None) if fact > 0 else None
     if event is None or event.version != fact:
         return None
@@ -135,12 +139,79 @@ def candidate_at(log: EventLog, stream: str, fact: int) -> Candidate | None:
     batch = next(batches(log.read_all(first - 1, limit=event.count)), None)
     if batch is None or not event.place:
         return None
-    decision, heard = batch.decided[event.place - 1], batch.heard
+    decision = batch.decided[event.place - 1]
     if not isinstance(decision, FactAdded | FactSuperseded):
         return None
+    candidate = _candidate_in(batch, decision.item)
+    words = rewording(log, stream, fact) if batch.erased and candidate is not None else None
+    return candidate if candidate is None or words is None else msgspec.structs.replace(candidate, said=words.said)
+
+
+def _candidate_in(batch: Batch, item: int) -> Candidate | None:
+    heard = batch.heard
     if isinstance(heard, CandidatesExtracted):
-        return heard.candidates[decision.item]
+        return heard.candidates[item]
     return heard.candidate if isinstance(heard, FactStated) else None
+
+
+# --- what is erased ---------------------------------------------------------------------------------------------------
+
+_ERASURE: Final = b"\x03"
+_REWORDING: Final = b"\x07"
+
+
+def erasure_key(number: int) -> bytes:
+    """The idempotency key of a thread's first, second, … erasure: by it they are found without a search."""
+    return AscendingKey(_ERASURE + number.to_bytes(8, "big"))
+
+
+def rewording_key(fact: int, number: int) -> bytes:
+    """The same of a fact's first, second, … rewording."""
+    return AscendingKey(_REWORDING + fact.to_bytes(8, "big") + number.to_bytes(4, "big"))
+
+
+class Fence(NamedTuple):
+    """The last erasure of a thread."""
+
+    number: int
+    """How many there were; 0: none."""
+    position: int
+    """Of its `ThreadErased`: all that lies before it in the thread is gone."""
+
+
+def fence_of(log: EventLog, stream: str) -> Fence:
+    """The last erasure of a thread that is durable; nearly always none, at the cost of a look-up."""
+    fence = Fence(0, 0)
+    if ThreadKey.of_stream(stream) is None:
+        return fence
+    while (found := log.find(stream, erasure_key(fence.number + 1))) is not None:
+        fence = Fence(fence.number + 1, found.first_position + found.count - 1)
+    return fence
+
+
+def is_erased(log: EventLog, position: int) -> bool:
+    """Whether an event's text is gone, or is to go because its thread was erased."""
+    event = log.event_at(position)
+    return event is not None and (event.erased or fence_of(log, event.stream).position > position)
+
+
+def rewordings_of(log: EventLog, stream: str, fact: int) -> int:
+    """How often a fact was reworded."""
+    number = 0
+    while log.find(stream, rewording_key(fact, number + 1)) is not None:
+        number += 1
+    return number
+
+
+def rewording(log: EventLog, stream: str, fact: int) -> FactReworded | None:
+    """The last rewording of a fact; None where there is none, or that is erased too."""
+    number = rewordings_of(log, stream, fact)
+    found = log.find(stream, rewording_key(fact, number)) if number else None
+    event = None if found is None else log.event_at(found.first_position)
+    if event is None or event.erased:
+        return None
+    heard = REGISTRY.decode(event)
+    return heard if isinstance(heard, FactReworded) else None
 
 
 _SWITCH: Final = b"\x05"

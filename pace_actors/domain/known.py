@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pace_actors.domain.facts import candidate_of, evolve
 from pace_actors.domain.facts_state import NOBODY, FactRow, FactsState
@@ -20,8 +21,10 @@ from pace_actors.events import (
     FactLapsed,
     FactReplaced,
     FactRestored,
+    FactReworded,
     FactSuperseded,
     ForgetAsked,
+    SourcesErased,
 )
 from pace_actors.values import PREFERENCE, FactText, Microseconds, Origin
 
@@ -139,13 +142,31 @@ def facts_then(
     """The facts that were known to hold at a moment, newest first, without what has been forgotten since."""
     gone = forgotten_in(stored)
     then = facts_of(user, as_of(stored, at), at, include_sensitive=include_sensitive)
-    return tuple(fact for fact in then if fact.id not in gone)
+    words = _rewordings(stored)
+    return tuple(worded for fact in then if fact.id not in gone and (worded := _worded(fact, words)) is not None)
+
+
+def _rewordings(stored: Iterable[Batch]) -> dict[int, FactText]:
+    """By fact, the words in which another source has said it, where those of the first are erased."""
+    heard = (batch.heard for batch in stored if not batch.erased)
+    return {each.fact: each.said for each in heard if isinstance(each, FactReworded)}
+
+
+def _worded(fact: Fact, words: dict[int, FactText]) -> Fact | None:
+    """The fact; None where its words are erased and nobody else said it."""
+    if fact.subject or fact.predicate or fact.value:
+        return fact
+    said = words.get(fact.id)
+    if said is None:
+        return None
+    return replace(fact, subject=said.subject, predicate=said.predicate, value=said.value, topics=said.topics)
 
 
 def forgotten_in(stored: Iterable[Batch]) -> frozenset[int]:
     """The facts that a user has had forgotten: they are in no view of any time.
 
-    With a fact went all that had been said of its key, also what had left long before; with everything, everything.
+    With a fact went all that had been said of its key, also what had left long before; with everything, everything;
+    with an erased conversation just what it had brought.
     """
     keys: dict[int, bytes] = {}
     gone: set[int] = set()
@@ -158,6 +179,8 @@ def forgotten_in(stored: Iterable[Batch]) -> frozenset[int]:
         for place, decision in enumerate(batch.decided, 1):
             if isinstance(decision, FactAdded) or (isinstance(decision, FactSuperseded) and not decision.fact):
                 keys[batch.version + place] = candidate_of(batch.heard, decision.item)[0].key
+            elif isinstance(decision, FactForgotten) and isinstance(batch.heard, SourcesErased):
+                gone.add(decision.fact)
             elif isinstance(decision, FactForgotten):
                 forgotten.add(keys[decision.fact])
         if forgotten:
@@ -171,8 +194,13 @@ def history_of(user: str, stored: Sequence[Batch], now: Microseconds) -> tuple[P
     history = _History(user)
     for batch in stored:
         history.take(batch)
-    gone = forgotten_in(stored)
-    return tuple(sorted((p for p in history.all(now) if p.fact.id not in gone), key=lambda p: (p.since, p.fact.id)))
+    gone, words = forgotten_in(stored), _rewordings(stored)
+    past = [
+        replace(each, fact=fact)
+        for each in history.all(now)
+        if each.fact.id not in gone and (fact := _worded(each.fact, words)) is not None
+    ]
+    return tuple(sorted(past, key=lambda each: (each.since, each.fact.id)))
 
 
 class _History:

@@ -267,7 +267,7 @@ def _withdraw(draft: _Draft, heard: WithdrawAsked) -> None:
 
 def _erase(draft: _Draft) -> None:
     state = draft.state
-    if state.version == 0:
+    if state.version == state.erased_at:  # nothing was heard, or nothing since
         return
     draft.add(
         ThreadErased(

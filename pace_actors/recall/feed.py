@@ -11,13 +11,14 @@ from pace_actors.domain.fold import TurnAt, candidate_at, switches_before, turn_
 from pace_actors.domain.patterns import extract, is_sensitive
 from pace_actors.domain.sources import HISTORY, NOTES, is_off, source_of_fact
 from pace_actors.events import REGISTRY, NoteTaken, TurnHeard
+from pace_actors.recall import snippet
 from pace_actors.recall.entries import Before, cut, entries_of_turn
 from pace_actors.recall.port import Entry
 from pace_actors.values import DEFAULT_USER, PREFERENCE, Candidate, UserKey
 
 TYPES = frozenset({
     "TurnHeard", "TurnWithdrawn", "ThreadErased", "FactAdded", "FactRestored", "FactReplaced", "FactEvicted",
-    "FactLapsed", "FactForgotten", "FactConfirmed", "NoteTaken",
+    "FactLapsed", "FactForgotten", "FactConfirmed", "FactReworded", "NoteTaken",
 })  # fmt: skip
 _BACK = 32
 """So many events before a turn are looked through for the turn before it."""
@@ -59,7 +60,7 @@ def _change_of(log: EventLog, event: StoredEvent, is_gone: IsGone) -> Change:
             return _turns_go(log, event, is_gone)
         case "NoteTaken":
             return Change(note_entries(event), [])
-        case "FactAdded" | "FactRestored":
+        case "FactAdded" | "FactRestored" | "FactReworded":
             return _fact_comes(log, event, is_gone)
         case "FactConfirmed":
             fact = candidate_at(log, event.stream, REGISTRY.decode(event).fact)
@@ -114,7 +115,7 @@ def note_entries(event: StoredEvent) -> list[Entry]:
     owner = UserKey.of_stream(event.stream) or UserKey(DEFAULT_USER)
     return cut(
         Entry(
-            id=f"{event.stream}/note/{event.version}",
+            id=note_entry_id(event.stream, event.version),
             kind="note",
             source=NOTES,
             owner=owner.user,
@@ -126,6 +127,17 @@ def note_entries(event: StoredEvent) -> list[Entry]:
             position=event.position,
         )
     )
+
+
+def note_entry_id(stream: str, note: int) -> str:
+    """Id of a note's entry; its other pieces have `#1`, `#2` … behind it."""
+    return f"{stream}/note/{note}"
+
+
+def let_go_of_words() -> None:
+    """Keep in memory nothing of the texts that were looked at."""
+    _is_private.cache_clear()
+    snippet.let_go_of_words()
 
 
 def fact_entry(stream: str, fact: int, candidate: Candidate, position: int) -> Entry:
@@ -157,7 +169,8 @@ def _fact_comes(log: EventLog, event: StoredEvent, is_gone: IsGone) -> Change:
     candidate = candidate_at(log, event.stream, fact)
     if candidate is None or candidate.secret:
         return Change([], [])
-    added = [fact_entry(event.stream, fact, candidate, event.position)]
+    has_words = candidate.said.subject or candidate.said.predicate or candidate.said.value  # not erased
+    added = [fact_entry(event.stream, fact, candidate, event.position)] if has_words else []
     if candidate.sensitive and event.type == "FactAdded":
         added += _made_private(log, event, is_gone)
     return Change(added, [])

@@ -18,6 +18,7 @@ from pace_actors.values import ThreadKey
 TYPES: Final = frozenset({"FactForgotten", "TurnWithdrawn", "ThreadErased"})
 WITHDRAWER: Final = "withdrawer"
 INDEX: Final = "index"
+ERASER: Final = "eraser"
 """Names of the followers whose checkpoints and parked events count."""
 LOOK_MAX: Final = 20_000
 """Events of the log that one question reads on; if there are more of them, it is refused, and the next reads on."""
@@ -26,13 +27,14 @@ LOOK_MAX: Final = 20_000
 def begin_of(log: EventLog, position: int) -> int:
     """Where fences begin for an index that has come to a position: where something may be that it has not taken out.
 
-    A turn goes with a fact that was forgotten at once, and is withdrawn in its thread later; either may be parked.
+    A turn goes with a fact that was forgotten at once, and is withdrawn in its thread later; what was erased is in the
+    index until that begins anew, as the last step of its eraser. Each may be parked.
     """
     try:
-        parked = [at - 1 for name in (WITHDRAWER, INDEX) for at in Follower(log, name).parked]
+        parked = [at - 1 for name in (WITHDRAWER, INDEX, ERASER) for at in Follower(log, name).parked]
     except EventLogError:  # its place cannot be known: everything counts
         return 0
-    return max(0, min([position, log.checkpoint(WITHDRAWER), *parked]))
+    return max(0, min([position, log.checkpoint(WITHDRAWER), log.checkpoint(ERASER), *parked]))
 
 
 class Fences:
@@ -78,6 +80,8 @@ class Fences:
 
     def allow(self, entry: Entry) -> bool:
         """Whether an entry may be shown. Looks nothing up."""
+        if entry.kind == "note" and entry.thread:
+            return entry.position > self._erased.get(ThreadKey(entry.owner, entry.thread).stream, 0)
         if entry.kind != "turn":
             return True
         stream = ThreadKey(entry.owner, entry.thread).stream

@@ -98,3 +98,8 @@ def _start(text: str, at: int, lead: int) -> int:
 @functools.lru_cache(maxsize=65_536)
 def _terms_of(surface: str) -> tuple[str, ...]:
     return tuple(analysis.words(analysis.normalise(surface)))
+
+
+def let_go_of_words() -> None:
+    """Keep no word in memory that was looked at."""
+    _terms_of.cache_clear()

@@ -48,6 +48,8 @@ class FollowerActor(ABC):
     """What its slow part mostly does."""
     parks_alone: ClassVar[bool] = False
     """Whether what came later of a key goes on when an event is parked."""
+    pauses: bool = False
+    """While true, nothing new is begun."""
     read_ahead: ClassVar[int | None] = READ_AHEAD_MAX
     """None: reads to the head whatever waits, because what ends its work is read there."""
 
@@ -87,6 +89,10 @@ class FollowerActor(ABC):
 
     def ran_out(self, work: Work) -> None:
         """Its slow part did not keep its deadline, and is given up."""
+        self.finish(*work.positions)
+
+    def told(self, work: Work) -> None:
+        """Everybody whom it had to tell something has answered."""
         self.finish(*work.positions)
 
     def take_message(self, message: m.Message, reply: Reply | None) -> None:  # noqa: ARG002 - leaves need it
@@ -133,11 +139,11 @@ class FollowerActor(ABC):
     def deliver(self, work: Work, asks: Sequence[Ask]) -> None:
         """Tell others what came of it, again until all have answered, then finish. Who is told does it once."""
         self.give_way(work)
-        work.asks = asks
+        work.asks, work.deliveries = asks, 0
         if asks:
             self._tell_others(work)
         else:
-            self.finish(*work.positions)
+            self.told(work)
 
     def begin_anew(self) -> None:
         """Read again from the checkpoint, for a reason that lies in no work: nothing counts as a start."""
@@ -145,8 +151,11 @@ class FollowerActor(ABC):
         self.start(self._me)
 
     def rest(self, work: Work, delay_s: float) -> None:
-        """Begin it again after a time. Whoever waits until all is done does not wait for that, and it is no start."""
-        work.rests = True
+        """Begin it again after a time. Whoever waits until all is done does not wait for that, and it is no start.
+
+        Its events are read again then: what rests for hours must not keep words that are erased meanwhile.
+        """
+        work.rests, work.events = True, ()
         self.give_way(work)
         self._follower.end(work.positions)
         work.timer = self._host.after(delay_s, self._me, m.WorkAgain(position=work.positions[0]))
@@ -304,7 +313,7 @@ class FollowerActor(ABC):
     def _begin_next(self) -> bool:
         """Begin the longest waiting work; False when there is none, or no place for it."""
         doubt = self._follower.in_doubt.keys() & self._unfinished
-        if not self._ready or self._slots_taken >= (1 if doubt else self.parallel):
+        if self.pauses or not self._ready or self._slots_taken >= (1 if doubt else self.parallel):
             return False
         key = self._ready.popleft()
         waiting = self._waiting[key]
@@ -379,7 +388,7 @@ class FollowerActor(ABC):
 
     def _work_again(self, work: Work | None) -> None:
         if work is not None and work.rests:
-            work.rests, work.holds_slot = False, True
+            work.rests, work.holds_slot, work.events = False, True, self._events(work.positions)
             self._slots_taken += 1
             self._follower.begin(work.positions)
             self.begin(work)
@@ -402,7 +411,7 @@ class FollowerActor(ABC):
         if work is None:
             return
         if not message.error:
-            self.finish(*work.positions)
+            self.told(work)
             return
         delay_s = min(REDELIVER_S_MAX, float(2 ** (work.deliveries - 1)))
         self._follower_logger.info("delivery_failed", error=message.error, deliveries=work.deliveries, again_s=delay_s)

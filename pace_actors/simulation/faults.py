@@ -22,7 +22,7 @@ FAULTS: dict[str, str] = {
     "reset": "the user starts afresh",
     "idle": "silence that ends a session",
     "withdraw": "turns that are withdrawn",
-    "erase": "threads that are erased and used again",
+    "erase": "threads that are erased, with all that holds their words, and used again",
     "crash": "the program dies; what was not durable is gone",
     "restart": "the program ends and starts again, with another window",
     "settings": "window, overlap and the thread itself are switched while it runs",

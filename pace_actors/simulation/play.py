@@ -11,7 +11,8 @@ import msgspec
 
 from eventlog import CommitFailed, DiskFull, Overloaded
 from pace_actors import messages as m
-from pace_actors.domain.fold import batches, thread_from
+from pace_actors.actors.eraser_actor import EraserActor
+from pace_actors.domain.fold import batches, fence_of, thread_from
 from pace_actors.domain.thread import decide
 from pace_actors.events import (
     AnswerArrived,
@@ -29,9 +30,9 @@ from pace_actors.models.port import FoldReply, FoldTask, ModelFailure
 from pace_actors.models.scripted import Later, Outcome
 from pace_actors.runtime.promise import Promise
 from pace_actors.simulation.faults import GOOD, THREADS, Act, Answer, Schedule
-from pace_actors.simulation.invariants import Account, require
+from pace_actors.simulation.invariants import Account, Broken, require
 from pace_actors.simulation.world import World
-from pace_actors.values import SECOND, THREAD_PREFIX
+from pace_actors.values import SECOND, THREAD_PREFIX, ThreadKey
 
 QUIET_S = 1800.0
 """Virtual seconds after the last act by which everything pending must be covered."""
@@ -54,6 +55,7 @@ BAD: dict[str, FoldReply | ModelFailure] = {
 """What a bad answer of a schedule is."""
 
 
+_TURN = re.compile(rb"message \d+ ")
 _SEEN = re.compile(r"Seen( t\d+)+\.")  # numbers alone can be taken for a card's, and masked
 TAINTED = "It goes on from words that name no turn."
 
@@ -108,8 +110,18 @@ class Play:
         """Places of turns that were said to be stored."""
         self._crashed_at: list[int] = []
         self._has_ended = False
+        self._learnt = 0
+        """Position up to which the log was read for these."""
+        self._said: dict[str, set[bytes]] = {thread: set() for thread in THREADS}
+        self._gone: dict[str, set[bytes]] = {thread: set() for thread in THREADS}
 
     def _script(self, task: FoldTask, number: int) -> Outcome:
+        self._learn()
+        sent = {word for turn in task.turns for word in _TURN.findall(turn.user.encode())}
+        if any(
+            sent & gone for gone in self._gone.values()
+        ):  # what is raised here, the summariser takes for the model's
+            self.world.broken = self.world.broken or Broken("a model is sent erased words")
         answer = self._answers[number - 1] if number <= len(self._answers) and not self._has_ended else Answer()
         said = seen_script(task) if answer.what == GOOD else BAD[answer.what]
         return Later(answer.delay_s, said)
@@ -212,21 +224,56 @@ class Play:
             require(not state.pending, f"turns {[turn.turn for turn in state.pending]} are never summarised")
         world.finish()
         require(all(ask.is_kept for ask in self._asks), "an ask has no end")
+        self._learn()
         self._check_turns()
         self._check_words()
+        self._check_erased()
         return self._ran()
 
     def _check_turns(self) -> None:
+        """Each is stored once, with its words; or before a fence, without them."""
         stored: dict[tuple[str, str], list[str]] = {}
+        erased: Counter[str] = Counter()
         for thread in THREADS:
+            fence = fence_of(self.world.log, self.world.key(thread).stream).position
             for batch in self.world.stored(thread):
                 if isinstance(batch.heard, TurnHeard):
-                    stored.setdefault((thread, batch.heard.turn_id), []).append(batch.heard.user)
+                    require(batch.erased == (batch.position < fence), "a turn has words, or none, on the wrong side")
+                    erased[thread] += batch.erased
+                    if not batch.erased:
+                        stored.setdefault((thread, batch.heard.turn_id), []).append(batch.heard.user)
         for (_, turn_id), words in stored.items():
             require(len(words) == 1, f"turn {turn_id!r} is stored twice")
         for number in self._acknowledged:
             thread, said, turn_id = self._turns[number]
-            require(stored.get((thread, turn_id)) == [said], f"turn {turn_id!r} was acknowledged and is gone")
+            if (thread, turn_id) not in stored:
+                erased[thread] -= 1
+                require(erased[thread] >= 0, f"turn {turn_id!r} was acknowledged and is gone")
+            else:
+                require(stored[thread, turn_id] == [said], f"turn {turn_id!r} has other words")
+
+    def _check_erased(self) -> None:
+        """Nothing before a fence has words: no event, no snapshot. Models are watched when they are asked."""
+        log = self.world.log
+        require(log.checkpoint(EraserActor.name) == log.head(), "an erasure does not come to its end")
+        for event in log.read_all():
+            fenced = event.position < fence_of(log, event.stream).position
+            require(not (fenced and _TURN.search(event.payload)), event.type, "at", event.position, "has words")
+        for thread in THREADS:
+            snapshot = log.load_snapshot(self.world.key(thread).stream)
+            said = set() if snapshot is None else set(_TURN.findall(snapshot.payload))
+            require(not said & self._gone[thread], "a snapshot has erased words")
+
+    def _learn(self) -> None:
+        """What is gone by fences that are durable, by thread: the numbers of the messages."""
+        log = self.world.log
+        for event in log.read_all(self._learnt):
+            self._learnt = event.position
+            key = ThreadKey.of_stream(event.stream)
+            if key is not None and event.type == "ThreadErased":
+                self._gone[key.thread] |= self._said[key.thread]
+            elif key is not None and event.type == "TurnHeard":
+                self._said[key.thread] |= set(_TURN.findall(event.payload))
 
     def _check_words(self) -> None:
         """T7: a summary's words stand for just the turns that its request and its base stand for."""

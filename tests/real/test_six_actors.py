@@ -63,7 +63,7 @@ def test_all_six_work_together_and_none_keeps_the_user_waiting(
         assert pace.recall("when is the hull of the Wanda ready?", user="tomas", profile="lexical").hits, "at once"
         assert pace.wait_idle(WAIT_S)
         names = {follower.name for follower in pace.stats().followers}
-        assert names == {"summariser", "extractor", "model_extractor", "index", "embedder", "withdrawer"}
+        assert names == {"summariser", "extractor", "model_extractor", "index", "embedder", "withdrawer", "eraser"}
         until(lambda: not embedder(pace).lag)
         view = embedder(pace)
         assert view.embedded >= 2 * len(SAID)

@@ -83,6 +83,7 @@ REQUESTS: dict[str, Callable[[World], m.Message]] = {
     "ResetThread": lambda world: m.ResetThread(at=world.host.now()),
     "ChangeSettings": lambda world: m.ChangeSettings(at=world.host.now(), changes={"window": 2}),
     "WithdrawTurns": lambda world: m.WithdrawTurns(at=world.host.now(), turns=(1, 3)),
+    "KeepSnapshot": lambda _: m.KeepSnapshot(),
     "EraseThread": lambda world: m.EraseThread(at=world.host.now()),
 }
 KINDS: dict[str, tuple[Chosen, Trigger]] = {
@@ -110,8 +111,9 @@ def script(task: FoldTask, number: int) -> Outcome:
 
 
 def turns_of(world: World, thread: str = "kitchen") -> list[str]:
-    """The users' words of all stored turns."""
-    return [batch.heard.user for batch in world.stored(thread) if isinstance(batch.heard, TurnHeard)]
+    """The users' words of all stored turns that are not erased."""
+    kept = [batch.heard for batch in world.stored(thread) if not batch.erased]
+    return [heard.user for heard in kept if isinstance(heard, TurnHeard)]
 
 
 def settle(world: World) -> None:

@@ -102,9 +102,18 @@ def _after(seconds: float) -> Trigger:
     return wait
 
 
+def _erases(world: FactsWorld) -> list[Promise]:
+    """A thread of ada's is erased that had taught that she likes chess."""
+    world.record("I love chess.", thread="gone")
+    world.advance(10)
+    assert "chess" in world.values()
+    return [world.ask(m.EraseThread(at=world.host.now()), thread="gone")]
+
+
 STORE: dict[str, Trigger] = {
     **{f"{name} asked": _asks(make) for name, make in REQUESTS.items()},
     **{f"{name} told": _tells(make) for name, make in REQUESTS.items()},
+    "EraseSources asked": _erases,
     "AppendEnded well": _append_that(fails=False),
     "AppendEnded badly": _append_that(fails=True),
     "GoOn": _tells(lambda _: m.GoOn()),

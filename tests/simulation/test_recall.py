@@ -36,6 +36,11 @@ class Stuck(MemoryIndex):
         if not self.stuck:
             super().add(entries)
 
+    def discard(self) -> None:
+        if self.stuck:
+            raise IndexUnusable("it is stuck", why="stuck")
+        super().discard()
+
 
 def recalled(world: World, text: str) -> Recalled:
     """By what is durable now; lets nothing run."""

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.soak
 
 EVENTS = 1_000_000
 THREADS = 2_000
-FOLLOWERS = ("summariser", "extractor", "withdrawer")
+FOLLOWERS = ("summariser", "extractor", "withdrawer", "eraser")
 OPEN_S_MAX = 1.0
 LOOK_S = 0.5
 PATIENCE_S = 1_200.0

@@ -13,6 +13,7 @@ import msgspec
 
 from pace_actors.actors import summarizer_actor
 from pace_actors.actors.embedder_actor import EmbedderActor
+from pace_actors.actors.eraser_actor import EraserActor
 from pace_actors.actors.extractor_actor import ExtractorActor, ModelExtractorActor
 from pace_actors.actors.index_actor import IndexActor
 from pace_actors.actors.withdrawer_actor import WithdrawerActor
@@ -27,7 +28,7 @@ FOLLOWERS = {
     "SummarizerActor": summarizer_actor.TYPES,
     **{
         follower.__name__: follower.types
-        for follower in (ExtractorActor, ModelExtractorActor, IndexActor, EmbedderActor, WithdrawerActor)
+        for follower in (ExtractorActor, ModelExtractorActor, IndexActor, EmbedderActor, WithdrawerActor, EraserActor)
     },
 }
 """Follower → the types that it reads."""

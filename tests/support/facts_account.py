@@ -27,6 +27,7 @@ from pace_actors.events import (
     FactsUsed,
     ForgetAsked,
     Heard,
+    SourcesErased,
     TombstoneLifted,
 )
 from pace_actors.simulation.invariants import require
@@ -170,6 +171,15 @@ class FactsAccount:
             case FactLapsed(fact=fact):
                 require(0 < self.facts[fact].expires_at <= heard.at, "lapsed before its time")
                 self._leaves(fact)
+            case FactForgotten(fact=fact) if isinstance(heard, SourcesErased):
+                known = self.facts[fact]
+                require(all(each.source for each in known.said), "what was stated went with a conversation")
+                self.blocked[known.triple] = heard.at + BLOCKED_FOR
+                if known.holds:
+                    self._leaves(fact)
+                else:
+                    self.facts.pop(fact)
+                    self.thinned.add(known.key)
             case FactForgotten(fact=fact, sources=sources):
                 known = self.facts.pop(fact)
                 self.thinned.add(known.key)

@@ -183,8 +183,9 @@ class FactsWorld(World):
         return list(batches(self.log.read(UserKey.of(user).stream)))
 
     def readings(self, user: str = USER) -> list[CandidatesExtracted]:
-        """What extractors have said, in order."""
-        return [batch.heard for batch in self.of_user(user) if isinstance(batch.heard, CandidatesExtracted)]
+        """What extractors have said, in order, but for what is erased."""
+        heard = [batch.heard for batch in self.of_user(user) if not batch.erased]
+        return [each for each in heard if isinstance(each, CandidatesExtracted)]
 
     def forgotten(self, user: str = USER) -> list[FactForgotten]:
         """What was forgotten, in order."""

@@ -71,7 +71,7 @@ def test_a_worker_that_is_given_up_is_listed_and_the_other_figures_are_still_the
         stats = pace.stats()
         assert [(one.actor, one.error) for one in stats.given_up] == [("summariser", "OSError")]
         assert stats.given_up[0].failures == FAILURES_MAX + 1
-        assert [one.name for one in stats.followers] == ["extractor", "index", "withdrawer"]
+        assert [one.name for one in stats.followers] == ["extractor", "index", "withdrawer", "eraser"]
         assert stats.log.head >= 1
         assert b"SECRET" not in msgspec.json.encode(stats)
         assert not pace.wait_idle(0.01)  # and raises nothing
@@ -79,7 +79,7 @@ def test_a_worker_that_is_given_up_is_listed_and_the_other_figures_are_still_the
         stats = pace.stats()
         assert (stats.given_up, [one.name for one in stats.followers]) == (
             (),
-            ["summariser", "extractor", "index", "withdrawer"],
+            ["summariser", "extractor", "index", "withdrawer", "eraser"],
         )
         assert pace.wait_idle(SOON_S)
 

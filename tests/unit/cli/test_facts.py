@@ -120,7 +120,8 @@ def test_a_command_makes_no_summary_learns_nothing_and_puts_nothing_out(tmp_path
         for _ in range(6):
             running.thread("t").record("I prefer dark mode.")
     with writing(str(place)) as running:
-        assert {follower.name for follower in running.stats().followers} == {"summariser", "index", "withdrawer"}
+        names = {follower.name for follower in running.stats().followers}
+        assert names == {"summariser", "index", "withdrawer", "eraser"}
     for _ in range(3):  # a summary that was begun and never ended as often would be given up
         pace_json("remember", place, "user", "likes", "tea")
     told = pace_json("remember", place, "user", "likes", "tea")
