@@ -15,7 +15,7 @@ from pace_actors.cli.writing import writing
 from pace_actors.values import ThreadKey
 
 DEADLINE_S = 600.0
-BYTES_REMAIN = "The file of the log keeps the bytes until it is compacted."
+BYTES_REMAIN = "The file of the log keeps the bytes until it is compacted: python -m eventlog compact DIR."
 EXAMPLES = examples(
     "pace erase ada.pace kitchen                      asks first; in a pipe it only says what would go",
     "pace erase ada.pace kitchen --user ada --yes",

@@ -14,7 +14,6 @@ LINUX_ONLY = "Linux only"
 NOT_ROOT = "needs root"
 POSIX_ONLY = "POSIX only"
 STRACE_ABSENT = "strace is absent"
-COMPACT_ABSENT = "the log cannot be compacted yet"
 STRACE_REFUSED = "strace may not trace here"
 
 ALLOWED_SKIPS: dict[str, str] = {
@@ -24,7 +23,6 @@ ALLOWED_SKIPS: dict[str, str] = {
     NOT_ROOT: "a file system of a given size or kind is mounted for the test",
     POSIX_ONLY: "signals, file modes and flushes of directories do not exist on Windows",
     STRACE_ABSENT: "system calls are counted on Linux; .ci/run installs strace where it may",
-    COMPACT_ABSENT: "the verb is on its way",
     STRACE_REFUSED: "a container without the right to trace",
 }
 

@@ -1,7 +1,7 @@
 """F6, S16: a conversation is erased from a real directory; canaries are looked for in every verb and every file.
 
 Method: `Pace` on LMDB with the index on disk. A child process opens nothing of the log: it reads every file byte by
-byte, the index at once, and the log's own file behind `compact`, where the log has that verb.
+byte, the index at once, and the log's own file behind `compact`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from pace_actors.opening import RECALL_FOLDER
 from pace_actors.recall.tantivy_index import TantivyIndex
 from pace_actors.replay import replay
 from pace_actors.values import ThreadKey
-from tests.support.skips import COMPACT_ABSENT
 
 CANARIES = ("zanzibar", "quokka", "xylophone", "marzipan", "wolfram", "ytterby")
 """In a user's words, an answer, an action, a fact, a note, and what a summary says."""
@@ -131,16 +130,12 @@ def test_no_verb_and_no_file_of_the_index_has_a_word_of_it_and_all_else_is_there
 
 
 def test_no_file_holds_the_canaries_behind_compact(tmp_path: Path) -> None:
-    """The file of the log itself. Skipped as long as the log cannot be compacted."""
+    """F6: the file of the log itself."""
     place = tmp_path / "ada.pace"
     with opened(place) as pace:
         fill(pace)
         pace.thread("kitchen", user="ada").erase()
-        compact = getattr(pace.log, "compact", None)
-        if compact is None:
-            pytest.skip(COMPACT_ABSENT)
-        assert pace.wait_idle(30)
-        compact()
+        assert pace.log.compact().gone
         assert grepped(place, *CANARIES) == ""
     assert grepped(place, *CANARIES) == ""
     assert KEPT in grepped(place, KEPT)
