@@ -27,6 +27,7 @@ from pace_actors.events import REGISTRY
 from pace_actors.models.port import FoldReply, FoldTask
 from pace_actors.models.scripted import Outcome, ScriptedSummariser
 from pace_actors.opening import RECALL_FOLDER
+from pace_actors.recall.port import Query
 from pace_actors.recall.tantivy_index import TantivyIndex
 from pace_actors.replay import replay
 from pace_actors.values import ThreadKey
@@ -251,3 +252,38 @@ def test_from_an_event_loop_and_in_memory_it_is_the_same(tmp_path: Path) -> None
             assert (await passing.record("again")).turn == 2
 
     asyncio.run(main())
+
+
+def test_what_the_index_was_being_fed_when_it_began_anew_is_not_in_it(tmp_path: Path) -> None:
+    """Method: a turn's words are read from the log and held just before the index takes them; its thread is erased.
+
+    They are let go when the index was discarded, which must not happen before, or when a while has passed without.
+    """
+    with opened(tmp_path / "ada.pace") as pace:
+        search = pace.core.engine.search
+        assert search is not None
+        shelf: Any = search.shelf
+        add, discard = shelf.add, shelf.discard
+        reading, discarded, order = threading.Event(), threading.Event(), []
+
+        def slowly(entries: Any) -> None:
+            held = list(entries)
+            if any("zanzibar" in entry.text for entry in held):
+                reading.set()
+                discarded.wait(1.0)
+                order.append("added")
+            add(held)
+
+        def noted() -> None:
+            order.append("discarded")
+            discard()
+            discarded.set()
+
+        shelf.add, shelf.discard = slowly, noted
+        kitchen = pace.thread("kitchen", user="ada")
+        kitchen.record("Tell me of zanzibar.", "Noted.")
+        assert reading.wait(30)
+        kitchen.erase()
+        assert pace.wait_idle(30)
+        assert order[-1] == "discarded"
+        assert not shelf.search(Query(text="zanzibar", owner="ada", floor=0)).hits
