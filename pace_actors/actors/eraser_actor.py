@@ -74,7 +74,7 @@ class PartErased(m.Message, frozen=True, kw_only=True):
     control: ClassVar[bool] = True
 
     position: int
-    step: int
+    step: Any
     error: str = ""
 
 
@@ -97,12 +97,22 @@ _Steps = Generator[_Tell | _Run, Any, Erasure]
 class _Job:
     """One erasure under way."""
 
-    __slots__ = ("number", "steps", "value")
+    __slots__ = ("step", "steps")
 
     def __init__(self, steps: _Steps) -> None:
         self.steps = steps
-        self.number = 0
-        """Of the step."""
+        self.step = _Step(0)
+
+
+class _Step:
+    """One step of one job in one life of the actor: what comes of that of an earlier life is told apart from it."""
+
+    __slots__ = ("is_over", "position", "value")
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.is_over = False
+        """Whether who was asked has answered."""
         self.value: Any = None
         """What came of it."""
 
@@ -156,28 +166,45 @@ class EraserActor(FollowerActor):
         """It is listed as parked, and who waits for it is told."""
         self.finish(*work.positions)
 
-    def ended(self, work: Work, result: Any) -> None:
+    def ended(self, work: Work, result: tuple[_Step, Any]) -> None:  # noqa: ARG002 - the step names its work
         """A worker is through with a step, unless stubs of it are on their way to the log."""
-        job, position, me = self._jobs[work.positions[0]], work.positions[0], self._me
-        if isinstance(result, Exception):
-            self._again(work, type(result).__name__)
-        elif isinstance(result, Part):
-            job.value, number = result, job.number
+        self._came(*result)
+
+    def ended_late(self, result: tuple[_Step, Any]) -> None:
+        """It was given up; or what an earlier life had begun was taken for it."""
+        self._came(*result)
+
+    def _came(self, step: _Step, value: Any) -> None:
+        work, me = self._work_at(step), self._me
+        if work is None:
+            return
+        if isinstance(value, Exception):
+            self._again(work, type(value).__name__)
+        elif isinstance(value, Part):
+            step.value = value
 
             def durable(_: object, error: BaseException | None) -> None:
-                me.tell(PartErased(position=position, step=number, error="" if error is None else type(error).__name__))
+                words = "" if error is None else type(error).__name__
+                me.tell(PartErased(position=step.position, step=step, error=words))
 
-            result.durable.then(durable)
+            value.durable.then(durable)
         else:
-            self._go(work, result)
+            self._go(work, value)
+
+    def _work_at(self, step: _Step) -> Work | None:
+        """The work whose step this is now."""
+        job = self._jobs.get(step.position)
+        return self._begun.get(step.position) if job is not None and job.step is step else None
 
     def ran_out(self, work: Work) -> None:
         """The disk stands still. Done it is not."""
         self._again(work, "TimeoutError")
 
     def told(self, work: Work) -> None:
-        """Who was asked has answered."""
-        self._go(work, self._jobs[work.positions[0]].value)
+        """Who was asked has answered; or who was asked by an earlier life."""
+        job = self._jobs.get(work.positions[0])
+        if job is not None and job.step.is_over:
+            self._go(work, job.step.value)
 
     def forget(self) -> None:
         """What is under way is begun anew."""
@@ -187,14 +214,12 @@ class EraserActor(FollowerActor):
     def take_message(self, message: m.Message, reply: Reply | None) -> None:
         """Stubs that are durable; and who waits for the end of an erasure."""
         match message:
-            case PartErased(position=position, step=step, error=error):
-                job, work = self._jobs.get(position), self._begun.get(position)
-                if job is None or work is None or job.number != step:
-                    return
-                if error:
+            case PartErased(step=step, error=error):
+                work = self._work_at(step)
+                if work is not None and error:
                     self._again(work, error)
-                else:
-                    self._go(work, job.value)
+                elif work is not None:
+                    self._go(work, step.value)
             case AwaitErasure():
                 assert reply is not None
                 self._waiters.append((message, reply, self._host.monotonic_s() + message.patience_s))
@@ -274,33 +299,32 @@ class EraserActor(FollowerActor):
     def _go(self, work: Work, value: Any) -> None:
         """The next step, with what came of the one before."""
         job = self._jobs[work.positions[0]]
-        job.number += 1
-        job.value = None
+        step = job.step = _Step(work.positions[0])
         try:
-            step = job.steps.send(value)
+            wish = job.steps.send(value)
         except StopIteration as over:
             self._over(work, over.value)
             return
-        if isinstance(step, _Tell):
-            self.deliver(work, [lambda: self._asked(job, step)])
+        if isinstance(wish, _Tell):
+            self.deliver(work, [lambda: self._asked(step, wish)])
             return
-        call = step.call
+        call = wish.call
 
-        def on_worker() -> Any:
+        def on_worker() -> tuple[_Step, Any]:
             try:
-                return call()
+                return step, call()
             except (EventLogError, OSError) as error:
-                return error
+                return step, error
 
         self.run(work, on_worker, lambda: STEP_S)
 
     @staticmethod
-    def _asked(job: _Job, step: _Tell) -> Answer:
+    def _asked(step: _Step, wish: _Tell) -> Answer:
         """Ask; the value is there before whoever counts the answers is told."""
-        answer, told = step.ask(), Promise()
+        answer, told = wish.ask(), Promise()
 
         def learn(value: Any, error: BaseException | None) -> None:
-            job.value = value
+            step.value, step.is_over = value, error is None
             told.settle(value, error)
 
         answer.then(learn)

@@ -7,6 +7,7 @@ once; a commit, which is slow, is made by a worker when 1,000 entries wait, or h
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from eventlog import EventLog, EventLogError, StoredEvent
@@ -43,6 +44,7 @@ class IndexDiscarded(m.Message, frozen=True, kw_only=True):
 
     control: ClassVar[bool] = True
 
+    token: object
     error: RecallError | None = None
 
 
@@ -87,8 +89,10 @@ class IndexActor(FollowerActor):
         self._left_at = 0
         self._fed = 0
         self._discards: list[Reply] = []
-        """Who waits until it has begun anew."""
-        self._is_discarding = False
+        """Who waits until it has begun anew. Until then nothing is fed and nothing committed."""
+        self._discarding: object = None
+        """The one that counts of those that were handed to a worker: an earlier life may have handed another."""
+        self._one_at_a_time = threading.Lock()
 
     def reached(self) -> int:
         """How far the index has been fed. Asked from any thread."""
@@ -102,8 +106,8 @@ class IndexActor(FollowerActor):
         noted = self._log.checkpoint(self.name)
         if reached != noted:
             self._log.set_checkpoint(self.name, noted, reached)
-        self._committing = self._is_discarding
-        self._timer_runs = False
+        self._committing = self._timer_runs = False
+        self._discarding = None
         super().start(me)
 
     def take(self, event: StoredEvent) -> str | None:  # noqa: ARG002 - the base gives it
@@ -164,8 +168,9 @@ class IndexActor(FollowerActor):
             case DiscardIndex():
                 assert reply is not None
                 self._discards.append(reply)
-            case IndexDiscarded(error=error):
-                self._discarded(error)
+            case IndexDiscarded(token=token, error=error):
+                if token is self._discarding:
+                    self._discarded(error)
             case _:
                 super().take_message(message, reply)
 
@@ -173,38 +178,46 @@ class IndexActor(FollowerActor):
         """Handle one message, then begin anew if that is wanted and nobody is at the index."""
         self.pauses = bool(self._discards)
         super().receive(message, reply)
-        if self._discards and not self._is_discarding:
+        if self._discards and self._discarding is None:
             self.pauses = True
             if not self._committing and all(work.rests for work in self._begun.values()):
                 self._discard()
 
     def _discard(self) -> None:
         """Nothing is fed meanwhile: what was read before may hold words that are stubs by now."""
-        self._is_discarding = self._committing = True
-        index = self._index
+        index, token = self._index, object()
 
         def discard() -> m.Message:
             try:
-                index.discard()
+                with self._one_at_a_time:
+                    if token is self._discarding:
+                        index.discard()
             except RecallError as error:
-                return IndexDiscarded(error=error)
-            return IndexDiscarded()
+                return IndexDiscarded(token=token, error=error)
+            return IndexDiscarded(token=token)
 
-        self._host.work(discard, self._me, "disk")
+        self._discarding = token
+        try:
+            self._host.work(discard, self._me, "disk")
+        except BaseException:
+            self._discarding = None
+            raise
 
     def _discarded(self, error: RecallError | None) -> None:
         """Whoever asked until now is served: he had his stubs in the log before."""
-        waiting, self._discards = self._discards, []
-        self._is_discarding = self._committing = self.pauses = False
-        if error is not None:
-            for reply in waiting:
-                reply.fail(error)
+        if error is None:
+            self._follower_logger.info("index_began_anew", erasures=len(self._discards))
+            self.begin_anew()
+        else:
+            self._discarding = None
             self._failed(error)
-            return
-        self._follower_logger.info("index_began_anew", erasures=len(waiting))
-        self.begin_anew()
-        for reply in waiting:
-            reply.give(None)
+        for reply in self._discards:
+            if error is None:
+                reply.give(None)
+            else:
+                reply.fail(error)
+        self._discards.clear()
+        self.pauses = False
 
     def forget(self) -> None:
         """What is pending in the index is fed again: adding twice changes nothing."""
@@ -215,7 +228,7 @@ class IndexActor(FollowerActor):
 
     def stop(self) -> None:
         """Commits are over, but for a last one (`commit_finally`)."""
-        self._left_at = 0 if self._is_discarding else self._follower.checkpoint
+        self._left_at = 0 if self._discards else self._follower.checkpoint
         for reply in self._discards:
             reply.fail(PaceClosed("closed before the index began anew; that goes on with the next open"))
         self._discards.clear()
@@ -240,7 +253,7 @@ class IndexActor(FollowerActor):
         return self._follower.checkpoint - self._index.position > BEHIND_MAX
 
     def _commit(self) -> None:
-        if self._committing or not (self._index.pending or self._lags()):
+        if self._committing or self._discards or not (self._index.pending or self._lags()):
             return
         self._committing = True
         log, index, position = self._log, self._index, self._follower.checkpoint
