@@ -137,11 +137,12 @@ def test_sources_are_shown_and_switched(place: Path) -> None:
 
 
 def test_the_doctor_finds_all_well(place: Path) -> None:
+    """Up to 200 entries are not committed at the close, which depends on how fast it went: any turn can be looked for."""
     with Pace.open(place) as running:
         thread = running.thread("kitchen", user="ada")
-        for number in range(200):
-            thread.record(f"number {number} is a boat")
-        thread.record("The wooden lighthouse keeper sleeps until midnight.")
+        for number in range(201):
+            name = "".join(chr(ord("a") + int(digit)) for digit in f"{number:012d}")
+            thread.record(f"The wooden lighthouse keeper {name} sleeps until midnight.")
         assert running.wait_idle(30)
     told = pace_json("doctor", place)
     assert told["well"]
