@@ -137,7 +137,7 @@ def test_sources_are_shown_and_switched(place: Path) -> None:
 
 
 def test_the_doctor_finds_all_well(place: Path) -> None:
-    """Up to 200 entries are not committed at the close, which depends on how fast it went: any turn can be looked for."""
+    """Up to 200 entries are not committed at the close, by how fast it went: any turn can be looked for."""
     with Pace.open(place) as running:
         thread = running.thread("kitchen", user="ada")
         for number in range(201):
