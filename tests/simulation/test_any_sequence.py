@@ -174,12 +174,17 @@ class Play:
         for ask in self.asks:
             assert ask.is_kept, "an ask has no end"
         for thread in THREADS:
-            stored = [batch.heard for batch in world.stored(thread) if isinstance(batch.heard, TurnHeard)]
+            turns = [batch for batch in world.stored(thread) if isinstance(batch.heard, TurnHeard)]
+            stored = [batch.heard for batch in turns if not batch.erased and isinstance(batch.heard, TurnHeard)]
             ids = Counter(heard.turn_id for heard in stored)
             assert not ids or max(ids.values()) == 1, "a turn was stored twice"
+            gone: set[str] = set()
             for of, words, turn_id, promise in self.turns:
                 if of == thread and promise.is_kept and promise._error is None and promise._value.stored:
-                    assert [heard.user for heard in stored if heard.turn_id == turn_id] == [words]
+                    found = [heard.user for heard in stored if heard.turn_id == turn_id]
+                    assert found in ([words], []), "a turn has other words"
+                    gone |= set() if found else {turn_id}
+            assert len(gone) <= len(turns) - len(stored), "a turn was acknowledged, is not erased, and is gone"
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
