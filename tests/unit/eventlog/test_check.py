@@ -294,7 +294,7 @@ def test_every_flipped_byte_of_a_file_is_told_answered_rightly_or_found(full: Pa
     said = flips(full, tmp_path / "flipped", FLIP_STEP)
     assert said["unseen"] == []
     counts = cast("dict[str, int]", said["counts"])
-    assert sum(counts.values()) > 1000
+    assert sum(counts.values()) > 400
     assert set(counts) > {"right", "told"}
 
 
