@@ -44,7 +44,6 @@ fuzz: $(VENV)/.test  ## the property tests with many more examples and a new see
 docs: $(VENV)/.test  ## write again what is generated: docs/events.md, tables and pictures of figures
 	$(BIN)/python -m tests.support.event_tables
 	$(BIN)/python -m bench.tables
-	$(BIN)/python -m bench.pictures
 
 clean:  ## remove .venv and everything that tools left behind
 	rm -rf $(VENV) build dist bench/out .pytest_cache .hypothesis .mypy_cache .ruff_cache *.egg-info

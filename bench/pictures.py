@@ -1,16 +1,12 @@
-"""Writes the pictures of docs/eventlog.md from bench/results: `python -m bench.pictures`, or `make docs`.
-
-`--check` writes nothing and exits 1 where a picture is not that of the results.
-"""
+"""The pictures of docs/eventlog.md, made of bench/results; `bench.tables` writes them."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.harness import RESULTS, Measured, read_report
+from bench.harness import Measured, read_report
 from bench.manifest import ROOT
 from bench.plot import Line, plot
 
@@ -88,22 +84,3 @@ def _rates(case: Measured) -> tuple[float, float, float]:
 def _round_up(value: float) -> float:
     step = 10.0 ** math.floor(math.log10(value))
     return math.ceil(value / step) * step
-
-
-def main(arguments: list[str]) -> int:
-    """Write the pictures, or compare."""
-    stale = 0
-    for name, svg in pictures(RESULTS).items():
-        place = DOCS / name
-        if place.exists() and place.read_text(encoding="utf-8") == svg:
-            continue
-        if "--check" in arguments:
-            print(f"docs/{name} is not that of bench/results; run: make docs", file=sys.stderr)
-            stale = 1
-        else:
-            place.write_text(svg, encoding="utf-8")
-    return stale
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

