@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -60,3 +61,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(NOT_ROOT)
     yield path
     subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole log of every feature, closed. Tests work on copies."""
+    from tests.unit.eventlog.damaged import make_full  # it needs what stands here
+
+    directory = tmp_path_factory.mktemp("full") / "log"
+    make_full(directory)
+    return directory
+
+
+@pytest.fixture
+def copied(full: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be damaged."""
+    return Path(shutil.copytree(full, tmp_path / "log"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from eventlog.memory_store import MemoryStore
 from eventlog.types import Checked
 from tests.support.skips import POSIX_ONLY
 from tests.unit.eventlog.conftest import events
-from tests.unit.eventlog.damaged import damage, flips, make_full
+from tests.unit.eventlog.damaged import damage, flips
 
 FLIP_STEP = 71
 
@@ -117,19 +116,6 @@ FILES: list[tuple[str, str]] = [
     ("table_disordered", ("open_file(); value = txn.get(pack_stream_number(3), db=names); txn.abort(); env.close()\n"
      "edit(lambda text: text.replace(pack_stream_number(3) + value, pack_stream_number(99) + value))")),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole log of every feature, closed. Tests work on copies."""
-    directory = tmp_path_factory.mktemp("full") / "log"
-    make_full(directory)
-    return directory
-
-
-@pytest.fixture
-def copied(full: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(full, tmp_path / "log"))
 
 
 def names_of(checked: Checked) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from eventlog import LmdbLog
 from eventlog.check import NAMES
 from tests.support.skips import LINUX_ONLY, POSIX_ONLY
 from tests.unit.eventlog.conftest import ROOT, Program, events
-from tests.unit.eventlog.damaged import damage, make_full
+from tests.unit.eventlog.damaged import damage
 
 TIMEOUT_S = 60.0
 COMMANDS = ("check", "stats", "export", "import", "compact", "backup")
@@ -47,18 +46,6 @@ def run(*arguments: str | Path, stdin: bytes = b"", code: int = 0, **options: An
 
 def names_in(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
-
-
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("full") / "log"
-    make_full(directory)
-    return directory
-
-
-@pytest.fixture
-def copied(full: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(full, tmp_path / "log"))
 
 
 # --- check ------------------------------------------------------------------------------------------------------------
