@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +26,11 @@ import msgspec
 import eventlog
 from eventlog import check
 from eventlog.admission import check_timeout
-from eventlog.console import give_up_stdout, prepare_streams
+from eventlog.console import give_up_stdout, prepare_streams, whole_file
 from eventlog.errors import DiskFull, EventLogError
 from eventlog.exchange import Progress, export_lines, import_lines, read_lines
 from eventlog.lmdb.checking import check_directory
-from eventlog.lmdb.directory import NO_SPACE, sync_directory
+from eventlog.lmdb.directory import NO_SPACE
 from eventlog.log import LogStats
 from eventlog.types import Checked, Finding
 
@@ -138,19 +137,8 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
-    beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-        sync_directory(target.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink()
+    with whole_file(Path(path)) as file:
+        yield file
 
 
 def _import(asked: argparse.Namespace) -> int:

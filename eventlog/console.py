@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+from eventlog.lmdb.directory import sync_directory
 
 
 def prepare_streams() -> None:
@@ -18,6 +23,26 @@ def prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[BinaryIO]:
+    """A file that is there when it is whole, and not before; what was there until then stays when something fails.
+
+    Only its owner may read it. Raises `OSError`.
+    """
+    beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+        sync_directory(target.parent)
+    finally:
+        with suppress(OSError):
+            beside.unlink()
 
 
 def _open_what_is_closed() -> None:

@@ -10,9 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from pace_actors import messages as m
 from pace_actors.domain.context import Context, Excerpt, assemble, nothing_known
-from pace_actors.domain.known import Fact, facts_of
+from pace_actors.domain.known import Fact, shown_of
 from pace_actors.domain.moments import date_of, moment
-from pace_actors.domain.sources import is_off, source_of_fact
 from pace_actors.engine import Options
 from pace_actors.finder import Finder, Recalled
 from pace_actors.recall.port import Hit, Query
@@ -79,7 +78,7 @@ class Contexts:
         facts: tuple[Fact, ...] = ()
         excerpts: tuple[Excerpt, ...] = ()
         if known is not None and wish.user_text is not None:
-            facts = self._facts(view.key.user, known, now, include_sensitive=wish.include_sensitive)
+            facts = shown_of(view.key.user, known.state, now, include_sensitive=wish.include_sensitive)
         if self.searches(wish):
             found = self._find(view, known, wish, now) if known is not None and search else None
             if found is None or found.trouble:  # without the facts nobody knows what is switched off
@@ -109,15 +108,6 @@ class Contexts:
         """The context when the thread did not answer in time."""
         at = moment(self._moment_of("now", wish.now))
         return nothing_known(key, at, wish.user_text, self._options.identity, "thread")
-
-    @staticmethod
-    def _facts(user: str, known: m.FactsView, now: Microseconds, *, include_sensitive: bool) -> tuple[Fact, ...]:
-        facts = facts_of(user, known.state, now, include_sensitive=include_sensitive)
-        switches = known.state.switches
-        if not switches:
-            return facts
-        preference = {row.fact: row.preference for row in known.state.active}
-        return tuple(f for f in facts if not is_off(switches, source_of_fact(preference=preference[f.id])))
 
     def _find(self, view: m.ThreadView, known: m.FactsView, wish: Wish, now: Microseconds) -> Recalled | None:
         if self.finder is None or wish.user_text is None:

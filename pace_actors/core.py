@@ -15,10 +15,10 @@ import msgspec
 
 from eventlog import EventLog, EventLogError, MemoryLog, OpenedInAnotherProcess
 from pace_actors import messages as m
-from pace_actors.actors.thread_log import OWN_ID_PREFIX
 from pace_actors.contexts import Contexts, Wish
 from pace_actors.domain.context import Context
 from pace_actors.domain.fold import thread_from
+from pace_actors.domain.keys import OWN_ID_PREFIX
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare import copied_actions
 from pace_actors.domain.state import EMPTY

@@ -11,9 +11,9 @@ from typing import Any
 
 from pace_actors import messages as m
 from pace_actors.actors.eraser_actor import AwaitErasure, Erasure
-from pace_actors.actors.thread_log import turn_key
 from pace_actors.core import LATE
 from pace_actors.domain.context import Context
+from pace_actors.domain.keys import turn_key
 from pace_actors.errors import MailboxFull, OutcomeUnknown, PaceClosed
 from pace_actors.lease import Lease
 from pace_actors.runtime.logs import bound_here

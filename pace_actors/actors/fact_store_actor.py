@@ -14,7 +14,7 @@ from pace_actors.actors.services import Services
 from pace_actors.actors.stream_actor import StreamActor, done, give
 from pace_actors.domain.facts import TOMBSTONE, admit, decide, evolve
 from pace_actors.domain.facts_state import FactsState
-from pace_actors.domain.fold import switch_key
+from pace_actors.domain.keys import switch_key
 from pace_actors.domain.prepare import redacted_detail
 from pace_actors.domain.prepare_facts import (
     PREPARE_FACTS_VERSION,

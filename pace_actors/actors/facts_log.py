@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from eventlog import AscendingKey, EventLog, StoredEvent
 from pace_actors.domain.facts_state import FactRow, FactsState
-from pace_actors.domain.fold import batches, facts_from, is_erased, rewording_key, rewordings_of
+from pace_actors.domain.fold import batches, facts_from, is_erased, rewordings_of
+from pace_actors.domain.keys import rewording_key
 from pace_actors.domain.snapshots import FACTS
 from pace_actors.errors import Erased, StatementConflict
 from pace_actors.events import (

@@ -9,8 +9,8 @@ from eventlog import Appended
 from pace_actors import messages as m
 from pace_actors.actors.services import Services
 from pace_actors.actors.stream_actor import StreamActor, done, give
-from pace_actors.actors.thread_log import ThreadLog, fence_key, turn_conflict, turn_key
-from pace_actors.domain.fold import erasure_key
+from pace_actors.actors.thread_log import ThreadLog, turn_conflict
+from pace_actors.domain.keys import erasure_key, fence_key, turn_key
 from pace_actors.domain.moments import moment
 from pace_actors.domain.prepare import content_digest, prepare_answer, prepare_turn
 from pace_actors.domain.snapshots import THREADS, Snapshots

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from eventlog import AscendingKey, EventLog
+from eventlog import EventLog
 from pace_actors.domain.fold import Batch, Fence, batches, fence_of, fold, turns_within
+from pace_actors.domain.keys import fence_key, turn_key
 from pace_actors.domain.snapshots import THREADS
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import live_turn
@@ -17,9 +17,6 @@ from pace_actors.values import Covers, LiveTurn
 
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
-
-OWN_ID_PREFIX = "turn-"
-_OWN_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class ThreadLog:
@@ -104,19 +101,3 @@ def turn_conflict(turn_id: str) -> TurnConflict:
     return TurnConflict(
         f"the turn {turn_id!r} was recorded before with other words, actions, channel, or another `at`", turn_id=turn_id
     )
-
-
-def turn_key(turn_id: str) -> bytes:
-    """The idempotency key of a turn id: another one for every other id.
-
-    Ids that we make ascend and go to the end of the key index; others lie where they belong.
-    """
-    hexadecimal = turn_id.removeprefix(OWN_ID_PREFIX)
-    if turn_id.startswith(OWN_ID_PREFIX) and _OWN_ID.fullmatch(hexadecimal):
-        return AscendingKey(b"\x00" + bytes.fromhex(hexadecimal))
-    return b"\x01" + turn_id.encode()
-
-
-def fence_key(fence: int) -> bytes:
-    """The idempotency key of a withdrawal, by the position of the event that fenced its turns off."""
-    return AscendingKey(b"\x02" + fence.to_bytes(8, "big"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pace_actors.cli.describe import decided_words, heard_words, named_event
-from pace_actors.cli.options import directory, examples, find_thread, json_option, reading, user_option
+from pace_actors.cli.options import examples, find_thread, json_option, log_argument, replaying, user_option
 from pace_actors.cli.screen import Bar, console, counted, print_json, shown_key, shown_time
 from pace_actors.errors import InvalidInput
 
@@ -26,7 +26,7 @@ EXAMPLES = examples(
 
 
 @click.command("bisect", short_help="Find the event that made something true.", epilog=EXAMPLES)
-@directory
+@log_argument
 @click.argument("thread")
 @user_option
 @click.option("--where", required=True, metavar="WORDS", help="What is asked at each moment: see below.")
@@ -56,7 +56,7 @@ def command(
     from pace_actors.replay import bisect, predicate  # noqa: PLC0415
 
     asked = predicate(where)
-    with reading(directory) as log, Bar("looking") as bar:
+    with replaying(directory) as log, Bar("looking") as bar:
         key = find_thread(log, thread, user)
         found = bisect(log, key, asked, every=every, on_progress=bar)
     flips = found.flips

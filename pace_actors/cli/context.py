@@ -8,13 +8,21 @@ import click
 import msgspec
 
 from pace_actors.cli.coverage import coverage_line, coverage_of, coverage_text
-from pace_actors.cli.options import Moment, directory, examples, find_thread, json_option, reading, user_option
+from pace_actors.cli.options import (
+    Moment,
+    at_option,
+    examples,
+    find_thread,
+    json_option,
+    log_argument,
+    replaying,
+    user_option,
+)
 from pace_actors.cli.screen import console, iso_time, print_json, shown_key
 from pace_actors.domain.context import Context, assemble
-from pace_actors.domain.known import facts_of
+from pace_actors.domain.known import shown_of
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import as_if
-from pace_actors.errors import InvalidInput
 from pace_actors.values import Microseconds, UserKey
 
 EXAMPLES = examples(
@@ -23,13 +31,13 @@ EXAMPLES = examples(
     "pace context ada.pace kitchen --text 'and my leg?' --sensitive     with sensitive facts",
     "pace context ada.pace kitchen --now last             as at the time of its last turn",
     "pace context ada.pace kitchen --now 2026-03-02T08:15:00+01:00",
-    "pace context ada.pace kitchen --at 120               as it was at a position of the log",
+    "pace context ada.pace kitchen --at 120               as it was at a position, a time, turn:12, receipt:9f3c…",
     "pace context ada.pace kitchen --json | jq .messages",
 )
 
 
 @click.command("context", short_help="Show what the planner sees of a thread.", epilog=EXAMPLES)
-@directory
+@log_argument
 @click.argument("thread")
 @user_option
 @click.option("--text", help="The current request, as the last message; what is known of the user goes before it.")
@@ -37,7 +45,7 @@ EXAMPLES = examples(
 @click.option(
     "--now", type=Moment(), help="When it is asked: an ISO time, or 'last'. By default now, with --at 'last'."
 )
-@click.option("--at", type=click.IntRange(min=1), metavar="POSITION", help="The thread as it was at this position.")
+@at_option
 @json_option
 def command(
     directory: str,
@@ -47,7 +55,7 @@ def command(
     text: str | None,
     sensitive: bool,
     now: Microseconds | str | None,
-    at: int | None,
+    at: str | None,
     as_json: bool,
 ) -> None:
     """Show what the planner sees of a THREAD: summary, what is not yet summarised, the last turns, facts, the request.
@@ -55,17 +63,15 @@ def command(
     Reads that thread and the facts of its user only, writes nothing, and works beside a running program. Silence is
     judged by --now: a conversation of last week is over.
     """
-    from pace_actors.replay import replay_facts, replay_thread  # noqa: PLC0415
+    from pace_actors.replay import place_of, replay_facts, replay_thread  # noqa: PLC0415
 
-    with reading(directory) as log:
+    with replaying(directory) as log:
         key = find_thread(log, thread, user)
-        head = log.head()
-        if at is not None and at > head:
-            raise InvalidInput(f"--at {at} lies behind the end of the log, which is at position {head}", what="at")
-        state = replay_thread(log, key, at=at)
-        known = replay_facts(log, UserKey(key.user), at=at)
+        position = None if at is None else place_of(log, at, key)
+        state = replay_thread(log, key, at=position)
+        known = replay_facts(log, UserKey(key.user), at=position)
     moment = _now(now, state, as_it_was=at is not None)
-    facts = facts_of(key.user, known, moment, include_sensitive=sensitive)
+    facts = shown_of(key.user, known, moment, include_sensitive=sensitive)
     context = assemble(key, state, now=moment, user_text=text, facts=facts)
     if as_json:
         shown = as_if(state, state.settings, moment)

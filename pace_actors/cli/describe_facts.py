@@ -27,22 +27,8 @@ from pace_actors.events import (
     SourceSwitched,
     TombstoneLifted,
 )
+from pace_actors.replay.why.chain import CANDIDATE_REFUSED, FACT_LEFT
 from pace_actors.values import Candidate, FactText
-
-REFUSED = {
-    "secret": "F1, it holds a secret",
-    "confidence": "F1, not sure enough",
-    "blank": "F1, nothing is said",
-    "tombstone": "F2, it was forgotten",
-    "fenced": "F2, its turn was forgotten",
-    "source_off": "F9, its source is off",
-}
-"""The rule behind each reason."""
-LEFT_BY = {
-    "newer": "F4, something newer took its place",
-    "stated": "F6, the user stated something else",
-    "corrected": "F6, the user corrected it",
-}
 
 
 def heard_of_facts(said: Any, chars: int | None) -> str:
@@ -88,7 +74,7 @@ def decided_of_facts(said: Any, version: int) -> str:
         case FactSuperseded():
             return f"{_item(said.item)}is fact {said.fact or version}, and does not hold · F4, what holds outweighs it"
         case FactRejected():
-            return f"{_item(said.item)}is refused · {REFUSED[said.reason]}"
+            return f"{_item(said.item)}is refused · {', '.join(CANDIDATE_REFUSED[said.reason])}"
         case TombstoneLifted():
             return f"{_item(said.item)}may be known again · F2, the user stated it"
         case _:
@@ -98,7 +84,7 @@ def decided_of_facts(said: Any, version: int) -> str:
 def _of_a_fact(said: Any) -> str:
     match said:
         case FactReplaced():
-            return f"fact {said.fact} holds no longer · {LEFT_BY[said.by]}"
+            return f"fact {said.fact} holds no longer · {', '.join(FACT_LEFT[said.by])}"
         case FactRestored():
             return f"fact {said.fact} holds again · F4, what outweighed it is gone"
         case FactEvicted():

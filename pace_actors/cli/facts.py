@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from eventlog import EventLog
-from pace_actors.cli.options import When, directory, examples, find_owner, json_option, owners_of, reading
+from pace_actors.cli.options import When, examples, find_owner, json_option, log_argument, owners_of, replaying
 from pace_actors.cli.screen import console, counted, print_json, printable, shown_name, shown_time
 from pace_actors.domain.fold import batches, turn_at
 from pace_actors.domain.known import Fact, PastFact, facts_then, history_of
@@ -43,7 +43,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 @click.command("facts", short_help="Show what is known of users.", epilog=EXAMPLES)
-@directory
+@log_argument
 @click.option("--user", help="Only this user's facts.")
 @click.option("--sensitive", is_flag=True, help="Sensitive facts too: health, money, relationships.")
 @click.option("--as-of", type=When(), metavar="TIME", help="What was known then: an ISO time, by default in UTC.")
@@ -62,7 +62,7 @@ def command(
     if as_of is not None and history:
         raise click.UsageError("--history has every time in it; leave out --as-of")
     at = time.time_ns() // 1000 if as_of is None else moment(as_of)
-    with reading(directory) as log:
+    with replaying(directory) as log:
         owners = list(owners_of(log)) if user is None else [find_owner(log, user).user]
         known = [_known(log, UserKey(owner), at, is_history=history, sensitive=sensitive) for owner in owners]
         if as_json:

@@ -28,6 +28,8 @@ COMMANDS: dict[str, str] = {
     "doctor": "pace_actors.cli.doctor",
     "log": "pace_actors.cli.log",
     "state": "pace_actors.cli.state",
+    "diff": "pace_actors.cli.diff",
+    "why": "pace_actors.cli.why",
     "replay": "pace_actors.cli.replay",
     "bisect": "pace_actors.cli.bisect",
     "stats": "pace_actors.cli.stats",

@@ -12,7 +12,7 @@ import click
 
 import eventlog
 from eventlog import EventLog
-from pace_actors.cli.screen import shown_key, shown_name
+from pace_actors.cli.screen import Bar, shown_key, shown_name
 from pace_actors.domain.moments import moment
 from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY
@@ -30,7 +30,12 @@ REFUSALS: dict[type[OSError], str] = {
 """What can be done about what the system refuses."""
 
 directory = click.argument("directory", metavar="DIR", type=click.Path())
+log_argument = click.argument("directory", metavar="LOG", type=click.Path())
+"""A directory, a backup of one, or a file of exported lines."""
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout and nothing else.")
+at_option = click.option(
+    "--at", metavar="PLACE", help="As it was at a position, a time, turn:NUMBER, id:TURN_ID or receipt:HASH."
+)
 owner_option = click.option("--user", help="Whose memory is meant; not needed where the log knows one user only.")
 user_option = click.option("--user", help="Whose thread it is; not needed where only one has a thread of that name.")
 
@@ -62,6 +67,15 @@ def reading(directory: str) -> Iterator[EventLog]:
         log.close()
 
 
+@contextmanager
+def replaying(place: str) -> Iterator[EventLog]:
+    """The log at a place, which may be an export too, for reading only."""
+    from pace_actors.replay.sources import opened  # noqa: PLC0415 - loads what reads exports
+
+    with Bar("reading the export") as bar, opened(place, on_progress=bar) as log:
+        yield log
+
+
 def settings_of_environment() -> dict[str, Any]:
     """Settings that `PACE_WINDOW` and its like name, put into their ranges; what had to be put right goes to stderr."""
     settings, words = clamped(named_in(os.environ))
@@ -70,11 +84,13 @@ def settings_of_environment() -> dict[str, Any]:
     return settings
 
 
-def find_thread(log: EventLog, thread: str, user: str | None) -> ThreadKey:
-    """The thread that is meant. Raises `InvalidInput` with the names there are, where none or several fit."""
+def find_thread(log: EventLog, thread: str | None, user: str | None) -> ThreadKey:
+    """The thread that is meant; without a name the only one. Raises `InvalidInput` with the names there are."""
     found = check_there(log, thread, user)
     if len(found) == 1:
         return found[0]
+    if thread is None:
+        raise InvalidInput(f"say which thread is meant; {_names(found)}", what="thread")
     preferred = ThreadKey(DEFAULT_USER, thread)
     if preferred in found:
         return preferred

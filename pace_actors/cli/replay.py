@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from pace_actors.cli.log import thread_name
-from pace_actors.cli.options import directory, examples, json_option, reading
+from pace_actors.cli.options import examples, json_option, log_argument, replaying
 from pace_actors.cli.screen import Bar, console, counted, print_json
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ EXAMPLES = examples(
 
 
 @click.command("replay", short_help="Fold the whole log; with --check, decide it again.", epilog=EXAMPLES)
-@directory
+@log_argument
 @click.option("--check", is_flag=True, help="Make every decision again by the rules of this version, and compare.")
 @click.option("--all", "every", is_flag=True, help="With --check: go on behind the first difference, and count all.")
 @click.option("--what-if", "changes", multiple=True, metavar="NAME=VALUE", help="Decide all again with this setting.")
@@ -62,7 +62,7 @@ def _replayed(ctx: click.Context, directory: str, *, as_json: bool) -> None:
     from pace_actors.replay import replay  # noqa: PLC0415
 
     started = time.monotonic()
-    with reading(directory) as log, Bar("replaying") as bar:
+    with replaying(directory) as log, Bar("replaying") as bar:
         replayed = replay(log, on_progress=bar)
     took_s = time.monotonic() - started
     if as_json:

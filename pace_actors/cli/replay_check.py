@@ -16,7 +16,7 @@ from rich.text import Text
 
 from pace_actors.cli.describe import decided_words, heard_words, named_event
 from pace_actors.cli.log import thread_name
-from pace_actors.cli.options import reading
+from pace_actors.cli.options import replaying
 from pace_actors.cli.screen import Bar, console, counted, print_json
 from pace_actors.events import Decided
 from pace_actors.replay import Changed, Checked, Divergence, check
@@ -40,7 +40,7 @@ def refuse_sockets() -> None:
 def checked(ctx: click.Context, directory: str, *, every: bool, as_json: bool) -> None:
     """Compare, show, and exit with 1 where something differs."""
     started = time.monotonic()
-    with reading(directory) as log, Bar("deciding again") as bar:
+    with replaying(directory) as log, Bar("deciding again") as bar:
         found = check(log, every=every, on_progress=bar)
     took_s = time.monotonic() - started
     if as_json:
@@ -53,7 +53,7 @@ def checked(ctx: click.Context, directory: str, *, every: bool, as_json: bool) -
 def what_if(ctx: click.Context, directory: str, changes: Sequence[str], *, as_json: bool) -> None:
     """Decide otherwise, and show how many decisions of each kind that makes."""
     settings = dict(_setting(change) for change in changes)
-    with reading(directory) as log, Bar("deciding again") as bar:
+    with replaying(directory) as log, Bar("deciding again") as bar:
         found = decide_otherwise(log, settings, on_progress=bar)
     if as_json:
         print_json(_plain(found))

@@ -9,7 +9,16 @@ import click
 import msgspec
 
 from pace_actors.cli.coverage import coverage_bar, coverage_line, coverage_of, coverage_text, ranges
-from pace_actors.cli.options import check_there, directory, examples, find_thread, json_option, reading, user_option
+from pace_actors.cli.options import (
+    at_option,
+    check_there,
+    examples,
+    find_thread,
+    json_option,
+    log_argument,
+    replaying,
+    user_option,
+)
 from pace_actors.cli.screen import Bar, console, print_json, printable, shown_key, shown_name, shown_time
 from pace_actors.domain.facts_state import FactsState
 from pace_actors.domain.state import ThreadState, state_digest
@@ -23,32 +32,36 @@ EXAMPLES = examples(
     "pace state ada.pace",
     "pace state ada.pace --user ada",
     "pace state ada.pace --thread kitchen --user ada",
+    "pace state ada.pace --at 2026-03-02T08:15:00Z          as it was then; also a position, turn:12, receipt:9f3c…",
     "pace state ada.pace --json | jq '.threads[].coverage.words'",
     "pace state ada.pace --json | jq '.users[]'",
 )
 
 
 @click.command("state", short_help="Show the threads and what is known of users, in numbers.", epilog=EXAMPLES)
-@directory
+@log_argument
 @click.option("--thread", help="One thread, in detail.")
 @user_option
+@at_option
 @json_option
-def command(directory: str, *, thread: str | None, user: str | None, as_json: bool) -> None:
+def command(directory: str, *, thread: str | None, user: str | None, at: str | None, as_json: bool) -> None:
     """Show the threads as the log has them: session, turns, how far the summary reaches. Below them users and facts.
 
     What is shown is stored: a session that silence has ended by now counts as live until its thread writes again.
     """
-    from pace_actors.replay import replay, replay_thread  # noqa: PLC0415
+    from pace_actors.replay import place_of, replay, replay_thread  # noqa: PLC0415
 
-    with reading(directory) as log:
+    with replaying(directory) as log:
         if thread is not None:
             key = find_thread(log, thread, user)
-            states = {key.stream: replay_thread(log, key)}
+            position = None if at is None else place_of(log, at, key)
+            states = {key.stream: replay_thread(log, key, at=position)}
             known: dict[str, FactsState] = {}
         else:
             check_there(log, None, user)
+            position = None if at is None else place_of(log, at)
             with Bar("folding the log") as bar:
-                replayed = replay(log, on_progress=bar)
+                replayed = replay(log, at=position, on_progress=bar)
             states, known = replayed.states, replayed.facts
     keys = ((ThreadKey.of_stream(stream), state) for stream, state in states.items())
     threads = [(found, state) for found, state in keys if found is not None]

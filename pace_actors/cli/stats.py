@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from eventlog import EventLog, LogStats
-from pace_actors.cli.options import directory, examples, json_option, reading
+from pace_actors.cli.options import examples, json_option, log_argument, replaying
 from pace_actors.cli.screen import Bar, console, counted, print_json, shown_bytes, shown_time
 from pace_actors.events import REGISTRY, FactDecision
 from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX
@@ -69,7 +69,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command("stats", short_help="Count what a log holds.", epilog=EXAMPLES)
-@directory
+@log_argument
 @json_option
 def command(directory: str, *, as_json: bool) -> None:
     """Count what a log holds: events, threads, turns, sessions, what came of the summaries, and of what was learnt.
@@ -77,7 +77,7 @@ def command(directory: str, *, as_json: bool) -> None:
     What only a process that has it open knows (actors given up, dead letters, latencies) is in its `Pace.stats()`;
     `pace import` says its own at the end.
     """
-    with reading(directory) as log, Bar("counting") as bar:
+    with replaying(directory) as log, Bar("counting") as bar:
         figures = figures_of(log, bar)
     if as_json:
         print_json(figures)

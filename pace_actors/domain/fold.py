@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from eventlog import AscendingKey, EventLog, StoredEvent
+from eventlog import EventLog, StoredEvent
 from pace_actors.domain import facts
 from pace_actors.domain.facts_state import FactsState, Switch
+from pace_actors.domain.keys import erasure_key, rewording_key, switch_key
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.domain.thread import evolve
 from pace_actors.events import (
@@ -156,19 +157,6 @@ def _candidate_in(batch: Batch, item: int) -> Candidate | None:
 
 # --- what is erased ---------------------------------------------------------------------------------------------------
 
-_ERASURE: Final = b"\x03"
-_REWORDING: Final = b"\x07"
-
-
-def erasure_key(number: int) -> bytes:
-    """The idempotency key of a thread's first, second, … erasure: by it they are found without a search."""
-    return AscendingKey(_ERASURE + number.to_bytes(8, "big"))
-
-
-def rewording_key(fact: int, number: int) -> bytes:
-    """The same of a fact's first, second, … rewording."""
-    return AscendingKey(_REWORDING + fact.to_bytes(8, "big") + number.to_bytes(4, "big"))
-
 
 class Fence(NamedTuple):
     """The last erasure of a thread."""
@@ -212,14 +200,6 @@ def rewording(log: EventLog, stream: str, fact: int) -> FactReworded | None:
         return None
     heard = REGISTRY.decode(event)
     return heard if isinstance(heard, FactReworded) else None
-
-
-_SWITCH: Final = b"\x05"
-
-
-def switch_key(number: int) -> bytes:
-    """The idempotency key of a user's first, second, … switch of a source: by it they are found without a search."""
-    return AscendingKey(_SWITCH + number.to_bytes(8, "big"))
 
 
 def switches_before(log: EventLog, stream: str, position: int) -> tuple[Switch, ...]:

@@ -14,6 +14,7 @@ from pace_actors.domain.facts import candidate_of, evolve
 from pace_actors.domain.facts_state import NOBODY, FactRow, FactsState
 from pace_actors.domain.fold import Batch
 from pace_actors.domain.prepare_facts import normal
+from pace_actors.domain.sources import is_off, source_of_fact
 from pace_actors.events import (
     FactAdded,
     FactEvicted,
@@ -102,6 +103,15 @@ def facts_of(user: str, state: FactsState, now: Microseconds, *, include_sensiti
     rows = [row for row in state.active if include_sensitive or not row.sensitive]
     rows = [row for row in rows if not row.expires_at or now < row.expires_at]
     return tuple(fact_of(user, row) for row in sorted(rows, key=lambda row: (-row.learned_at, -row.fact)))
+
+
+def shown_of(user: str, state: FactsState, now: Microseconds, *, include_sensitive: bool = False) -> tuple[Fact, ...]:
+    """The facts that a context may show: those that hold and whose source is not switched off (F9)."""
+    facts = facts_of(user, state, now, include_sensitive=include_sensitive)
+    if not state.switches:
+        return facts
+    preference = {row.fact: row.preference for row in state.active}
+    return tuple(f for f in facts if not is_off(state.switches, source_of_fact(preference=preference[f.id])))
 
 
 def words_of(query: str) -> frozenset[str]:

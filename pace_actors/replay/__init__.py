@@ -2,28 +2,49 @@
 
 from pace_actors.replay.bisect import Bisected, Flip, Predicate, bisect
 from pace_actors.replay.check import Changed, Checked, Divergence, Rules, check, what_if
+from pace_actors.replay.diff import Difference, diff
 from pace_actors.replay.fold import Broken, Replayed, replay, replay_facts, replay_thread
+from pace_actors.replay.history import History, history, read_batch
 from pace_actors.replay.moments import Moment, moment_at, moments
+from pace_actors.replay.places import place_of, receipt_of, turn_named
+from pace_actors.replay.sources import opened
 from pace_actors.replay.where import predicate
+from pace_actors.replay.why import Link, Why, why_context, why_fact, why_missing, why_rejected, why_turn
 
 __all__ = [
     "Bisected",
     "Broken",
     "Changed",
     "Checked",
+    "Difference",
     "Divergence",
     "Flip",
+    "History",
+    "Link",
     "Moment",
     "Predicate",
     "Replayed",
     "Rules",
+    "Why",
     "bisect",
     "check",
+    "diff",
+    "history",
     "moment_at",
     "moments",
+    "opened",
+    "place_of",
     "predicate",
+    "read_batch",
+    "receipt_of",
     "replay",
     "replay_facts",
     "replay_thread",
+    "turn_named",
     "what_if",
+    "why_context",
+    "why_fact",
+    "why_missing",
+    "why_rejected",
+    "why_turn",
 ]

@@ -52,12 +52,14 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
         return world_hash({stream: state_digest(state) for stream, state in self.states.items()})
 
 
-def replay(log: EventLog, *, on_progress: Progress | None = None) -> Replayed:
-    """Fold a whole log, as far as it reaches now. Memory grows with the threads, not with the length of the log.
+def replay(log: EventLog, *, at: int | None = None, on_progress: Progress | None = None) -> Replayed:
+    """Fold a whole log, as far as it reaches now, or up to the batch that holds the position `at`.
+
+    Memory grows with the threads, not with the length of the log.
 
     Every state is checked after every batch (`holds_together`). Raises what reading a damaged or newer log raises.
     """
-    head = log.head()
+    head = _end(log, at)
     states: dict[str, ThreadState] = {}
     facts: dict[str, FactsState] = {}
     broken: list[Broken] = []
@@ -87,6 +89,14 @@ def replay(log: EventLog, *, on_progress: Progress | None = None) -> Replayed:
         broken=tuple(broken),
         broken_count=broken_count,
     )
+
+
+def _end(log: EventLog, at: int | None) -> int:
+    """The last position of the batch that holds a position; of the log without one."""
+    event = log.event_at(at) if at else None
+    if event is not None:
+        return event.position - event.place + event.count - 1
+    return log.head() if at is None or at > 0 else 0
 
 
 def replay_thread(log: EventLog, key: ThreadKey, *, at: int | None = None) -> ThreadState:

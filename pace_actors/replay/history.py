@@ -57,7 +57,7 @@ class PastTurn(msgspec.Struct, frozen=True, kw_only=True):
     """Of the context that it answers."""
     displaced_at: int = 0
     covered_at: int = 0
-    """Where a summary was accepted that covers it; the last one that reached farther than before."""
+    """Where the summary was accepted that first covered it, in the generation that is current."""
     withdrawn_at: int = 0
     erased_at: int = 0
 
@@ -157,6 +157,7 @@ class _Draft:
         self._ends: list[PastEnd] = []
         self._open: set[Version] = set()
         self._session = 0
+        self._first = 1
         self._displaced = self._covered = 0
 
     def take(self, batch: Batch) -> None:
@@ -182,7 +183,8 @@ class _Draft:
                     self._set(turn, "withdrawn_at", position)
             case SummaryInvalidated():
                 self._drop(position, clock)
-                self._covered = 0
+                self._mark("covered_at", self._first - 1, self._covered, 0)
+                self._covered = self._first - 1
             case SessionEnded(reason=reason):
                 self._end(position, clock, reason)
             case ThreadErased():
@@ -206,6 +208,7 @@ class _Draft:
         heard = batch.heard
         assert isinstance(heard, TurnHeard)
         if recorded.session != self._session:  # the first of a session is behind everything before
+            self._first = recorded.turn
             self._displaced = self._covered = recorded.turn - 1
         self._session = recorded.session
         self._turns[recorded.turn] = PastTurn(

@@ -12,7 +12,7 @@ from pace_actors.domain import facts, thread
 from pace_actors.domain.context import Context, assemble
 from pace_actors.domain.facts_state import NOBODY, FactsState
 from pace_actors.domain.fold import Batch, batches
-from pace_actors.domain.known import facts_of
+from pace_actors.domain.known import shown_of
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.values import ThreadKey, UserKey
 
@@ -28,7 +28,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     def context(self, user_text: str | None = None, *, include_sensitive: bool = True) -> Context:
         """What the planner would have seen then, at the time of the last turn, without what an index finds."""
         now = self.state.last_activity
-        known = facts_of(self.key.user, self.facts, now, include_sensitive=include_sensitive)
+        known = shown_of(self.key.user, self.facts, now, include_sensitive=include_sensitive)
         return assemble(self.key, self.state, now=now, user_text=user_text, facts=known)
 
     def after(self, batch: Batch) -> Moment:

@@ -14,7 +14,7 @@ from eventlog import DiskFull, KeyReused, Overloaded
 from pace_actors import messages as m
 from pace_actors.actors.appends import Appends
 from pace_actors.actors.thread_actor import ThreadActor
-from pace_actors.actors.thread_log import turn_key
+from pace_actors.domain.keys import turn_key
 from pace_actors.domain.prepare import content_digest
 from pace_actors.errors import AppendFailed, Erased, OutcomeUnknown, TurnConflict
 from pace_actors.events import ResetAsked, SessionEnded, SettingsChanged, TurnHeard

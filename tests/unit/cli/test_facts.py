@@ -15,6 +15,7 @@ from pace_actors import Fact, Pace
 from pace_actors.cli import describe_facts
 from pace_actors.cli.writing import NobodySummarises, writing
 from pace_actors.events import FACT_CAUSES
+from pace_actors.replay.why.chain import CANDIDATE_REFUSED, FACT_LEFT
 from pace_actors.values import FactRejectReason, LeftBy
 from tests.support.cli import pace, pace_json
 
@@ -269,8 +270,8 @@ def test_log_says_of_each_decision_which_rule_made_it(ada: Path) -> None:
 
 def test_every_event_of_facts_has_words() -> None:
     """Goal: a new event or reason is described. Method: the two tables of words against the types."""
-    assert set(describe_facts.REFUSED) == set(get_args(FactRejectReason))
-    assert set(describe_facts.LEFT_BY) == set(get_args(LeftBy))
+    assert set(CANDIDATE_REFUSED) == set(get_args(FactRejectReason))
+    assert set(FACT_LEFT) == set(get_args(LeftBy))
     source = Path(describe_facts.__file__).read_text(encoding="utf-8")
     kinds = {*FACT_CAUSES, *(kind for caused in FACT_CAUSES.values() for kind in caused)}
     assert all(f"case {kind.__name__}()" in source for kind in kinds)
