@@ -127,7 +127,8 @@ class _Chosen:
         """What lies behind a place; with `follow` also what is appended, for ever."""
         from pace_actors.replay import place_of  # noqa: PLC0415
 
-        after = 0 if place is None else place_of(self._log, place, self._key)
+        named = place or "0"  # a bare position is exact: also one in the middle of a batch, or not yet reached
+        after = int(named) if named.isdecimal() else place_of(self._log, named, self._key)
         if not follow and self._key is not None:
             yield from self._fitting(e for e in self._log.read(self._key.stream) if e.position > after)
             return

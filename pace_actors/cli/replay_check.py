@@ -30,7 +30,7 @@ def refuse_sockets() -> None:
     """From now on a socket ends the process, whoever opens it: deciding again needs none, and this shows it."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event.startswith("socket."):
+        if event.startswith("socket.") and event != "socket.gethostname":  # a name is asked for, nothing is opened
             os.write(2, f"replaying opened a socket ({event} {arguments!r}): this is a defect\n".encode())
             os._exit(SOCKET_EXIT)
 

@@ -77,9 +77,11 @@ def _answer(log: EventLog, name: str, value: Any, thread: str | None, user: str 
         return replay.why_rejected(log, replay.place_of(log, value, key) if not value.isdecimal() else int(value))
     if name == "fact":
         return replay.why_fact(log, find_owner(log, user), value)
+    if name == "context" and thread is None:
+        return replay.why_context(log, value)
     key = find_thread(log, thread, user)
     if name == "context":
-        return replay.why_context(log, key, value)
+        return replay.why_context(log, value, key)
     if name == "turn":
         return replay.why_turn(log, key, replay.turn_named(log, key, value))
     return replay.why_missing(log, key, value, at=at)

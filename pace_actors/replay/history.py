@@ -118,14 +118,18 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     requests: tuple[PastRequest, ...]
     answers: tuple[PastAnswer, ...]
     ends: tuple[PastEnd, ...]
+    by_name: dict[Version, PastRequest]
+    """The requests again."""
+    summaries: dict[Version, PastAnswer]
+    """The answers that were accepted."""
 
     def request_of(self, name: Version) -> PastRequest | None:
         """The request of a version of the summary."""
-        return next((request for request in self.requests if request.name == name), None)
+        return self.by_name.get(name)
 
     def accepted(self, name: Version) -> PastAnswer | None:
         """The answer that became that version of the summary."""
-        return next((answer for answer in self.answers if answer.name == name and answer.reason is None), None)
+        return self.summaries.get(name)
 
     def end_of(self, session: int) -> PastEnd | None:
         """How a session ended; None: it lives."""
@@ -202,6 +206,8 @@ class _Draft:
             requests=tuple(self._requests.values()),
             answers=tuple(self._answers),
             ends=tuple(self._ends),
+            by_name=self._requests,
+            summaries={answer.name: answer for answer in self._answers if answer.reason is None},
         )
 
     def _turn(self, batch: Batch, recorded: TurnRecorded) -> None:

@@ -26,7 +26,7 @@ from pace_actors.domain.moments import moment
 from pace_actors.errors import InvalidInput
 from pace_actors.events import TurnHeard, TurnRecorded
 from pace_actors.replay.history import OURS, read_batch
-from pace_actors.values import ContextRef, ThreadKey, UserKey
+from pace_actors.values import THREAD_PREFIX, ContextRef, ThreadKey, UserKey
 
 RECEIPT_DIGITS_MIN: Final = 8
 _RECEIPT: Final = re.compile(r"[0-9a-f]{8,32}")
@@ -75,17 +75,17 @@ def turn_named(log: EventLog, key: ThreadKey, words: str) -> int:
     return recorded.turn
 
 
-def receipt_of(log: EventLog, key: ThreadKey, words: str) -> tuple[Batch, ContextRef]:
-    """The turn that answered a context, found by the context's hash. Raises `InvalidInput`."""
+def receipt_of(log: EventLog, words: str, key: ThreadKey | None = None) -> tuple[Batch, ContextRef]:
+    """The turn that answered a context, found by the context's hash, in a thread or in all. Raises `InvalidInput`."""
     digits = words.strip().removeprefix("receipt:").lower()
     if not _RECEIPT.fullmatch(digits):
         raise _unknown(f"a receipt's hash is {RECEIPT_DIGITS_MIN} to 32 hex digits, and {words!r} is not")
-    for batch in batches(log.read(key.stream)):
+    for batch in batches(log.read_all(), THREAD_PREFIX) if key is None else batches(log.read(key.stream)):
         context = batch.heard.context if isinstance(batch.heard, TurnHeard) else None
         if context is not None and context.hash.startswith(digits):
             return batch, context
     raise _unknown(
-        f"no turn of this thread answers a context whose hash begins with {digits!r}. A receipt that led to no turn is "
+        f"no turn answers a context whose hash begins with {digits!r}. A receipt that led to no turn is "
         "in no log: name a time instead"
     )
 
@@ -94,7 +94,7 @@ def _by_position(log: EventLog, words: str, key: ThreadKey | None) -> int:  # no
     head = log.head()
     position = head if words == "end" else int(words)
     if position > head:
-        raise _unknown(f"position {position} lies behind the end of the log, which is at {head}")
+        raise _unknown(f"position {position} lies behind the end of the log, which is at position {head}")
     event = log.event_at(position) if position else None
     return 0 if event is None else event.position - event.place + event.count - 1
 
@@ -127,7 +127,7 @@ def _by_id(log: EventLog, words: str, key: ThreadKey | None) -> int:
 
 def _by_receipt(log: EventLog, words: str, key: ThreadKey | None) -> int:
     key = _needed(key, "a receipt")
-    _, context = receipt_of(log, key, words)
+    _, context = receipt_of(log, words, key)
     last = (
         next(iter(log.read(key.stream, context.stream_version - 1, limit=1)), None) if context.stream_version else None
     )

@@ -29,6 +29,9 @@ from pace_actors.replay.why.chain import (
 )
 from pace_actors.values import ThreadKey, UserKey, Version
 
+BASES_MAX = 3
+"""Of the summaries that one goes on from, so many are told, the last ones."""
+
 
 def why_rejected(log: EventLog, position: int) -> Why:
     """Why an answer, or a candidate for a fact, was refused; `position` is of any event of its batch.
@@ -66,20 +69,26 @@ def request_links(
 
 
 def base_links(log: EventLog, past: History, name: Version, *, depth: int) -> list[Link]:
-    """The accepted answers behind a version of the summary, back to the first, oldest first."""
+    """The accepted answers behind a version of the summary, oldest first: the last ones, and how many there are."""
     found: list[Link] = []
-    number = name.number
+    number, more, first = name.number, 0, 0
     while number:
         answer = past.accepted(Version(name.generation, number))
         request = past.request_of(Version(name.generation, number))
         if answer is None or request is None:
             break
-        batch = read_batch(log, answer.position)
-        assert batch is not None
-        covers = request.asked.covers
-        words = f"version {number} had been accepted: it took in turns {covers.first}–{covers.last}"
-        found.append(heard_link(batch, "base", words, depth=depth))
+        if len(found) < BASES_MAX:
+            batch = read_batch(log, answer.position)
+            assert batch is not None
+            covers = request.asked.covers
+            words = f"version {number} had been accepted: it took in turns {covers.first}–{covers.last}"
+            found.append(heard_link(batch, "base", words, depth=depth))
+        else:
+            more, first = more + 1, answer.position
         number = request.asked.base_version
+    if more:
+        words = f"{more} summaries before it, each on the one before; this is the first"
+        found.append(Link(role="base", words=words, position=first, stream=past.key.stream, depth=depth))
     return found[::-1]
 
 

@@ -12,7 +12,7 @@ from pace_actors.values import FactRejectReason, LeftBy, RejectReason
 
 Role = Literal[
     "turn", "displaced", "request", "base", "answer", "decision", "summary", "context", "extraction", "fact", "fence",
-    "end", "found",
+    "end", "found", "rule",
 ]  # fmt: skip
 
 

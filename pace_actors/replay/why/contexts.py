@@ -22,10 +22,15 @@ SHOWN_MAX = 40
 """Of turns, facts and hits so many are told one by one."""
 
 
-def why_context(log: EventLog, key: ThreadKey, receipt: str) -> Why:
-    """What the context of a receipt's hash was made of. Raises `InvalidInput` where no turn answers it."""
-    batch, ref = receipt_of(log, key, receipt)
-    return context_chain(log, key, batch, ref)
+def why_context(log: EventLog, receipt: str, key: ThreadKey | None = None) -> Why:
+    """What the context of a receipt's hash was made of. Raises `InvalidInput` where no turn answers it.
+
+    Without the thread all are searched.
+    """
+    batch, ref = receipt_of(log, receipt, key)
+    found = key or ThreadKey.of_stream(batch.stream)
+    assert found is not None
+    return context_chain(log, found, batch, ref)
 
 
 def context_chain(log: EventLog, key: ThreadKey, batch: Batch, ref: ContextRef) -> Why:

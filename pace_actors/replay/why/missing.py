@@ -41,6 +41,8 @@ class _Kept(msgspec.Struct, frozen=True):
     verdict: str
     rule: str
     links: tuple[Link, ...]
+    holds: bool = False
+    """Whether it is still known, and only not shown."""
 
 
 def why_missing(log: EventLog, key: ThreadKey, words: str, *, at: str = "end") -> Why:
@@ -64,8 +66,13 @@ def why_missing(log: EventLog, key: ThreadKey, words: str, *, at: str = "end") -
             question=question, verdict=f"Nothing up to there has these words, in this thread or of its user{more}."
         )
     kept.sort(key=lambda each: each.links[0].position)
-    links = [link for each in kept[-SAYINGS_MAX:] for link in each.links]
-    return Why(question=question, verdict=kept[-1].verdict, rule=kept[-1].rule, links=tuple(links))
+    links = [link for each in kept[-SAYINGS_MAX:] for link in (*each.links, _conclusion(each))]
+    told = next((each for each in reversed(kept) if each.holds), kept[-1])
+    return Why(question=question, verdict=told.verdict, rule=told.rule, links=tuple(links))
+
+
+def _conclusion(kept: _Kept) -> Link:
+    return Link(role="rule", words=kept.verdict, rule=kept.rule, depth=1)
 
 
 class _Count:
@@ -196,7 +203,7 @@ def _of_fact(log: EventLog, moment: Moment, fact: int, said: Link) -> _Kept:
     row = moment.facts.row(fact)
     if row is not None and row.active:
         why, rule = _hidden_because(moment.facts, row)
-        return _Kept(f"Fact {fact} holds, and is not shown: {why}.", rule, (said,))
+        return _Kept(f"Fact {fact} holds, and is not shown: {why}.", rule, (said,), holds=True)
     life = [link for link in why_fact(log, UserKey(moment.key.user), fact).links if link.role == "fact"]
     life = [link for link in life if link.position <= moment.position]
     last = life[-1] if life else said

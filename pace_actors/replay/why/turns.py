@@ -70,7 +70,7 @@ def learnt_links(log: EventLog, key: ThreadKey, told: PastTurn) -> list[Link]:
         if not isinstance(heard, CandidatesExtracted) or heard.source != told.position:
             continue
         found = f"{len(heard.candidates)} candidates" if heard.candidates else "nothing"
-        links.append(heard_link(batch, "extraction", f"{heard.extractor} found {found} in it", rule="F3"))
+        links.append(heard_link(batch, "extraction", f"{heard.extractor} found {found} in it"))
         links += [link for place in range(1, len(batch.decided) + 1) for link in _learnt(batch, place)]
     return links
 
