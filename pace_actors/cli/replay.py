@@ -20,6 +20,7 @@ EXAMPLES = examples(
     "pace replay ada.pace --json | jq -r .hash",
     "pace replay ada.pace --check           does every rule still decide as it did?",
     "pace replay ada.pace --what-if window=6 --what-if fold_chars=4000",
+    "pace replay ada.pace --what-if dedup_gap=0.2 --what-if facts_max=50",
 )
 
 

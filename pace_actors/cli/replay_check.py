@@ -17,7 +17,7 @@ from rich.text import Text
 from pace_actors.cli.describe import decided_words, heard_words, named_event
 from pace_actors.cli.log import thread_name
 from pace_actors.cli.options import replaying
-from pace_actors.cli.screen import Bar, console, counted, print_json
+from pace_actors.cli.screen import Bar, console, counted, on_one_line, print_json
 from pace_actors.events import Decided
 from pace_actors.replay import Changed, Checked, Divergence, check
 from pace_actors.replay import what_if as decide_otherwise
@@ -68,7 +68,10 @@ def _setting(change: str) -> tuple[str, Any]:
         raise click.UsageError(f"--what-if takes NAME=VALUE, and got {change!r}")
     if said in ("True", "true", "False", "false"):
         return name, said in ("True", "true")
-    return name, int(said) if said.lstrip("-").isdecimal() else said
+    try:
+        return name, int(said)
+    except ValueError:
+        return name, said
 
 
 def _plain(found: Checked | Changed) -> dict[str, Any]:
@@ -89,6 +92,10 @@ def _plain_divergence(divergence: Divergence) -> dict[str, Any]:
 
 def _show_checked(found: Checked, took_s: float, *, every: bool) -> None:
     out = console()
+    for seen in found.versions:
+        if seen.recorded != seen.today:
+            words = f"{seen.what}: {on_one_line(seen.recorded)} for {counted(seen.inputs, 'input')}, {seen.today} today"
+            out.print(words, style="yellow")
     out.print(
         f"{counted(found.compared, 'batch', 'batches')} decided again, {found.head / max(took_s, 1e-9):,.0f} events/s"
         + (f"; {found.erased:,} erased, not checkable" if found.erased else "")

@@ -64,11 +64,11 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     stated: bool
 
 
-def holding(rows: Iterable[FactRow]) -> tuple[Held, ...]:
+def holding(rows: Iterable[FactRow], gap: int | None = None) -> tuple[Held, ...]:
     """Which facts of one key hold: a fold over everything said of it, by (learned at, confidence, triple) (F4, F6).
 
     Saying a fact again that holds makes it the newest, with the higher confidence. Otherwise a gap of confidence of up
-    to `GAP_MAX` to the newest that holds replaces that one, and with a larger one both stand. What the user stated
+    to `gap` (`GAP_MAX`) to the newest that holds replaces that one; with a larger one both stand. What the user stated
     drops what was extracted, and nothing extracted stands beside it.
     """
     said = sorted(
@@ -86,15 +86,15 @@ def holding(rows: Iterable[FactRow]) -> tuple[Held, ...]:
         if same is not None:
             held = [each for each in held if each.fact != fact]
             confidence, stated = max(confidence, same.confidence), stated or same.stated  # noqa: PLW2901
-        elif held and abs(confidence - held[-1].confidence) <= GAP_MAX:
+        elif held and abs(confidence - held[-1].confidence) <= (GAP_MAX if gap is None else gap):
             held.pop()
         held.append(Held(fact, confidence, learned_at, stated))
     return tuple(held)
 
 
-def decide(state: FactsState, heard: FactInput) -> tuple[FactDecision, ...]:
-    """The decisions that an input causes."""
-    draft = _Draft(state, heard)
+def decide(state: FactsState, heard: FactInput, gap: int | None = None) -> tuple[FactDecision, ...]:
+    """The decisions that an input causes. `gap` stands for `GAP_MAX` where somebody asks what another one would do."""
+    draft = _Draft(state, heard, gap)
     _lapse(draft, heard)
     match heard:
         case CandidatesExtracted():
@@ -138,8 +138,9 @@ def admit(heard: FactInput, decided: Sequence[FactDecision]) -> FactInput:
 class _Draft:
     """Decisions as they are made, with the state that they lead to so far."""
 
-    def __init__(self, state: FactsState, heard: FactInput) -> None:
+    def __init__(self, state: FactsState, heard: FactInput, gap: int | None) -> None:
         self.heard = heard
+        self.gap = gap
         self.version = state.version + 1
         self.fenced = state.fenced
         self.state = _take_in(state, heard)
@@ -182,7 +183,7 @@ def _hear(draft: _Draft, item: int, candidate: Candidate, origin: Origin, source
     rows = draft.state.of_key(candidate.key if known is None else known.key)
     fact = draft.version + len(draft.decided) + 1 if known is None else known.fact
     said = _said(known, fact, candidate, origin, source, now)
-    held = {each.fact: each for each in holding([*(row for row in rows if row is not known), said])}
+    held = {each.fact: each for each in holding([*(row for row in rows if row is not known), said], draft.gap)}
     if fact in held:
         draft.add(FactAdded(item=item) if known is None else FactConfirmed(fact=fact, item=item))
         if known is not None and not known.active:

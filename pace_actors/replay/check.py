@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.errors import InvalidSetting
 from pace_actors.events import CandidatesExtracted, Decided, FactStated, Heard, SettingsChanged
 from pace_actors.replay.fold import PROGRESS_BATCHES, Progress
+from pace_actors.replay.versions import Prepared, Versions
 from pace_actors.settings import ThreadSettings, changed
 from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX
 
@@ -27,6 +29,8 @@ DIVERGENCES_MAX = 100
 """So many are kept, the first ones; all are counted."""
 FACTS_MAX = "facts_max"
 """The one setting of facts that an input holds: how many of a user hold at once."""
+DEDUP_GAP = "dedup_gap"
+"""Not a setting but a rule (F4): how far two confidences may lie apart for the newer fact to replace the older."""
 
 
 class Rules(NamedTuple):
@@ -62,6 +66,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Batches whose decisions were made again."""
     erased: int
     """Batches that are erased, and not checkable."""
+    versions: tuple[Prepared, ...] = ()
+    """By which rules and libraries its inputs were prepared, and which are used today."""
     divergences: tuple[Divergence, ...] = ()
     divergence_count: int = 0
 
@@ -88,7 +94,9 @@ def check(log: EventLog, *, every: bool = False, rules: Rules = TODAY, on_progre
     head = log.head()
     found: list[Divergence] = []
     compared = erased = count = 0
+    versions = Versions()
     for batch, before in _walked(log, head, on_progress):
+        versions.take(batch.heard)
         if batch.erased:
             erased += 1
             continue
@@ -101,18 +109,28 @@ def check(log: EventLog, *, every: bool = False, rules: Rules = TODAY, on_progre
             found.append(divergence)
         if not every:
             break
-    return Checked(head=head, compared=compared, erased=erased, divergences=tuple(found), divergence_count=count)
+    return Checked(
+        head=head,
+        compared=compared,
+        erased=erased,
+        versions=versions.all(),
+        divergences=tuple(found),
+        divergence_count=count,
+    )
 
 
 def what_if(
     log: EventLog, settings: Mapping[str, Any], *, rules: Rules = TODAY, on_progress: Progress | None = None
 ) -> Changed:
-    """Decide a whole log again with other settings: fields of `ThreadSettings`, and `facts_max`.
+    """Decide a whole log again with other settings: fields of `ThreadSettings`, `facts_max`, and `dedup_gap` (0 to 1).
 
     Inputs are those of the log, in their order; what they lead to is another history. An answer to a request that would
     not have been made is decided as one that nobody asked for. Raises `InvalidSetting`.
     """
-    change = _changing(settings)
+    given = dict(settings)
+    if DEDUP_GAP in given:
+        rules = rules._replace(facts=partial(facts.decide, gap=_thousandths(given.pop(DEDUP_GAP))))
+    change = _changing(given)
     head = log.head()
     recorded: Counter[str] = Counter()
     computed: Counter[str] = Counter()
@@ -181,6 +199,16 @@ def _compared(batch: Batch, computed: tuple[Decided, ...], error: str) -> Diverg
         computed=computed,
         error=error,
     )
+
+
+def _thousandths(gap: Any) -> int:
+    try:
+        number = round(float(gap) * 1000)
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+    if not 0 <= number <= facts.CONFIDENCE_MAX:
+        raise InvalidSetting(f"{DEDUP_GAP}={gap!r}: a number from 0 to 1", name=DEDUP_GAP, value=gap)
+    return number
 
 
 def _changing(settings: Mapping[str, Any]) -> Callable[[Heard], Heard]:

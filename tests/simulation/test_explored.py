@@ -26,11 +26,10 @@ import pytest
 
 from pace_actors.simulation.explore import Explored, explore
 from pace_actors.simulation.faults import FAULTS
+from tests.support.pythons import needs_other_python, other_pythons
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = 500
-PYTHONS = "PACE_PYTHONS"
-"""In the environment: other interpreters that have the package's libraries, with colons between them."""
 
 
 def words(found: Explored) -> str:
@@ -75,11 +74,11 @@ def test_fifty_thousand_schedules() -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(PYTHONS not in os.environ, reason=f"{PYTHONS} names no other Python")
+@needs_other_python
 def test_other_pythons_give_the_same_bytes() -> None:
     """Goal: a log from a newer Python replays here, and a seed found there is one here."""
     digests = {}
-    for python in [sys.executable, *os.environ[PYTHONS].split(":")]:
+    for python in [sys.executable, *other_pythons()]:
         told = subprocess.run(
             [python, "-m", "pace_actors.cli", "simulate", "--seeds", "1000", "--json"],
             capture_output=True,

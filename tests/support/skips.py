@@ -13,6 +13,7 @@ MODEL_ABSENT = "a small language model is absent, or PACE_TEST_LLM=no"
 LINUX_ONLY = "Linux only"
 NOT_ROOT = "needs root"
 POSIX_ONLY = "POSIX only"
+NO_OTHER_PYTHON = "PACE_PYTHONS names no other Python"
 STRACE_ABSENT = "strace is absent"
 STRACE_REFUSED = "strace may not trace here"
 
@@ -22,6 +23,7 @@ ALLOWED_SKIPS: dict[str, str] = {
     LINUX_ONLY: "it reads /proc",
     NOT_ROOT: "a file system of a given size or kind is mounted for the test",
     POSIX_ONLY: "signals, file modes and flushes of directories do not exist on Windows",
+    NO_OTHER_PYTHON: "another interpreter needs the libraries too; .ci/run makes one where there is a newer Python",
     STRACE_ABSENT: "system calls are counted on Linux; .ci/run installs strace where it may",
     STRACE_REFUSED: "a container without the right to trace",
 }

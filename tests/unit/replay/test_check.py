@@ -13,9 +13,11 @@ import pytest
 
 import eventlog
 from eventlog import MemoryLog
+from eventlog.exchange import export_lines, import_lines
 from pace_actors import Pace
 from pace_actors.cli.replay_check import SOCKET_EXIT
 from pace_actors.domain import thread
+from pace_actors.domain.prepare import PREPARE_VERSION
 from pace_actors.domain.state import EMPTY
 from pace_actors.errors import InvalidSetting
 from pace_actors.events import REGISTRY, Input, SettingsChanged, TurnRecorded, TurnsDisplaced
@@ -221,3 +223,36 @@ def test_a_socket_that_is_opened_while_deciding_ends_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (SOCKET_EXIT, "")
     assert "opened a socket" in done.stderr
+
+
+def test_another_gap_of_confidence_would_have_kept_both(tmp_path: Path) -> None:
+    """Goal: `--what-if dedup_gap` decides by that gap. Method: 0.90, then 0.84: apart by more than 0.05."""
+    with Pace.open(tmp_path / "p", recall=False) as running:
+        running.remember("ada", "works at", "Fjord", user="ada", confidence=0.90)
+        running.remember("ada", "works at", "Harbour", user="ada", confidence=0.84)
+        assert running.wait_idle(30)
+        log = running.log
+        assert replay(log).facts["facts/ada"].active[0].said.value == "Harbour"
+        kept = what_if(log, {"dedup_gap": 0.05})
+        assert (kept.recorded["FactReplaced"], kept.computed.get("FactReplaced", 0), kept.differing) == (1, 0, 1)
+        assert what_if(log, {"dedup_gap": "0.1"}).differing == 0
+    for wrong in (-0.1, 1.1, "wide", None):
+        with pytest.raises(InvalidSetting, match="dedup_gap"):
+            what_if(MemoryLog(REGISTRY), {"dedup_gap": wrong})
+
+
+def test_what_was_prepared_by_an_older_version_is_told_first(tmp_path: Path) -> None:
+    log = MemoryLog(REGISTRY)
+    old = msgspec.structs.replace(turn("hello"), prepared=0)
+    write(log, ADA, old, old, msgspec.structs.replace(turn("hello"), prepared=PREPARE_VERSION))
+    found = check(log)
+    assert {(seen.recorded, seen.today, seen.inputs) for seen in found.versions} == {
+        ("0", str(PREPARE_VERSION), 2),
+        (str(PREPARE_VERSION), str(PREPARE_VERSION), 1),
+    }
+    assert found.divergence_count == 0
+    with eventlog.open(tmp_path / "old") as stored:
+        import_lines(stored, export_lines(log))
+    told = pace("replay", tmp_path / "old", "--check").stdout.splitlines()
+    assert told[0] == f"rules that prepare turns and answers: 0 for 2 inputs, {PREPARE_VERSION} today"
+    assert told[-1] == "every decision is the recorded one"
