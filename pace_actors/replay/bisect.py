@@ -38,7 +38,7 @@ class Bisected(msgspec.Struct, frozen=True, kw_only=True):
     last: bool
     """Whether it holds at the end."""
     flips: tuple[Flip, ...]
-    """In the order of the log. One that is undone before it is looked at again is only found with `every`."""
+    """In the order of the log. A change that is undone before it is looked at again is only found with `every`."""
     asked: int
     """At how many moments it was asked."""
 
@@ -48,49 +48,60 @@ def bisect(
 ) -> Bisected:
     """The batches at which a predicate changes.
 
-    It is asked at some `PLACES` moments, and between two that differ by halving; with `every` after each batch, which
-    finds what came and went in between and takes longer. Memory grows with `PLACES` states, not with the log.
+    A cheap one (`Where.cheap`) is asked after each batch, as all are with `every`. Another is asked at some `PLACES`
+    moments, where its words are said (`Where.may_begin`), and between two that differ by halving; one that is the same
+    at all of them, and is not about words, after each batch. Memory grows with `PLACES` states, not with the log.
     """
-    length = log.stream_version(key.stream) + log.stream_version(UserKey(key.user).stream)
-    step = 1 if every else max(1, length // PLACES)
-    search = _Search(log, key, where)
-    start = before = Moment(key=key)
-    first = held = search.ask(start)
-    flips: list[Flip] = []
-    previous = start
-    seen = 0
-    for count, (batch, moment) in enumerate(moments(log, key), 1):
-        seen += 1 + len(batch.decided)
-        if every:
-            if search.ask(moment) != held:
-                held = not held
-                flips.append(Flip(batch=batch, became=held, before=previous, after=moment))
-        elif seen >= step:
-            held = search.between(before, moment, held, flips)
-            before, seen = moment, 0
-        previous = moment
-        if on_progress is not None and count % PROGRESS_BATCHES == 0:
-            on_progress(moment.position, log.head())
-    if not every:
-        held = search.between(before, previous, held, flips)
-    if on_progress is not None:
-        on_progress(log.head(), log.head())
-    return Bisected(first=first, last=held, flips=tuple(flips), asked=search.asked)
+    search = _Search(log, key, where, on_progress)
+    every = every or getattr(where, "cheap", False)
+    found = search.run(every=every)
+    if every or found.flips or search.may_begin is not None:
+        return found
+    return _Search(log, key, where, on_progress).run(every=True)
 
 
 class _Search:
-    def __init__(self, log: EventLog, key: ThreadKey, where: Predicate) -> None:
-        self._log, self._key, self._where = log, key, where
-        self.asked = 0
+    def __init__(self, log: EventLog, key: ThreadKey, where: Predicate, on_progress: Progress | None) -> None:
+        self._log, self._key, self._where, self._tell = log, key, where, on_progress
+        self.may_begin: Callable[[Batch], bool] | None = getattr(where, "may_begin", None)
+        self._flips: list[Flip] = []
+        self._asked = 0
 
-    def ask(self, moment: Moment) -> bool:
+    def run(self, *, every: bool) -> Bisected:
+        """Ask from the beginning to the end."""
+        log, key = self._log, self._key
+        length = log.stream_version(key.stream) + log.stream_version(UserKey(key.user).stream)
+        step = 1 if every else max(1, length // PLACES)
+        previous = before = Moment(key=key)
+        first = held = self._ask(previous)
+        seen = 0
+        for count, (batch, moment) in enumerate(moments(log, key), 1):
+            seen += 1 + len(batch.decided)
+            if every or (self.may_begin is not None and self.may_begin(batch)):
+                held = self._between(before, previous, held)
+                if self._ask(moment) != held:
+                    held = not held
+                    self._flips.append(Flip(batch=batch, became=held, before=previous, after=moment))
+                before, seen = moment, 0
+            elif seen >= step:
+                held = self._between(before, moment, held)
+                before, seen = moment, 0
+            previous = moment
+            if self._tell is not None and count % PROGRESS_BATCHES == 0:
+                self._tell(moment.position, log.head())
+        held = self._between(before, previous, held)
+        if self._tell is not None:
+            self._tell(log.head(), log.head())
+        return Bisected(first=first, last=held, flips=tuple(self._flips), asked=self._asked)
+
+    def _ask(self, moment: Moment) -> bool:
         """Whether it holds then."""
-        self.asked += 1
+        self._asked += 1
         return bool(self._where(moment))
 
-    def between(self, before: Moment, after: Moment, held: bool, flips: list[Flip]) -> bool:  # noqa: FBT001
+    def _between(self, before: Moment, after: Moment, held: bool) -> bool:  # noqa: FBT001
         """Whether it holds at `after`, with the flip in between, if there is one."""
-        if after.position == before.position or self.ask(after) == held:
+        if after.position == before.position or self._ask(after) == held:
             return held
         path: list[tuple[Batch | None, Moment]] = [(None, before)]
         for batch, moment in moments(self._log, self._key, before):
@@ -100,11 +111,11 @@ class _Search:
         low, high = 0, len(path) - 1
         while high - low > 1:
             middle = (low + high) // 2
-            if self.ask(path[middle][1]) == held:
+            if self._ask(path[middle][1]) == held:
                 low = middle
             else:
                 high = middle
         changing, then = path[high]
         assert changing is not None
-        flips.append(Flip(batch=changing, became=not held, before=path[low][1], after=then))
+        self._flips.append(Flip(batch=changing, became=not held, before=path[low][1], after=then))
         return not held

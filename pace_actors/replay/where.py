@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from pace_actors.domain.fold import Batch
 from pace_actors.domain.known import facts_of
 from pace_actors.errors import InvalidInput
-from pace_actors.replay.bisect import Predicate
+from pace_actors.events import AnswerArrived, CandidatesExtracted, FactReworded, FactStated, Heard, TurnHeard
 from pace_actors.replay.moments import Moment
 
 _CONTAINS: Final = re.compile(r'(?P<part>context|window|summary|facts) contains "(?P<words>.+)"', re.DOTALL)
@@ -32,7 +33,28 @@ _COMPARE: Final[Mapping[str, Callable[[int, int], bool]]] = {
 }  # fmt: skip
 
 
-def predicate(words: str) -> Predicate:
+class Where:
+    """A question to a moment. `bisect` asks a cheap one after every batch, another only where it may have changed."""
+
+    def __init__(
+        self,
+        holds: Callable[[Moment], bool],
+        *,
+        cheap: bool = True,
+        may_begin: Callable[[Batch], bool] | None = None,
+    ) -> None:
+        self._holds = holds
+        self.cheap = cheap
+        """Whether asking costs no more than folding a batch does."""
+        self.may_begin = may_begin
+        """Says of a batch that it may begin to hold there; None: nobody knows without asking."""
+
+    def __call__(self, moment: Moment) -> bool:
+        """Whether it holds then. Raises `InvalidInput` where an expression cannot be asked."""
+        return self._holds(moment)
+
+
+def predicate(words: str) -> Where:
     """What the words ask. Raises `InvalidInput` for what is neither one of the forms nor an expression."""
     words = words.strip()
     if found := _CONTAINS.fullmatch(words):
@@ -41,18 +63,42 @@ def predicate(words: str) -> Predicate:
         return _contains("facts", found["words"].casefold())
     if found := _COVERS.fullmatch(words):
         turn = int(found["turn"])
-        return lambda moment: (
-            moment.state.summary is not None and (moment.state.first_turn <= turn <= moment.state.covered)
+        return Where(
+            lambda moment: (
+                moment.state.summary is not None and (moment.state.first_turn <= turn <= moment.state.covered)
+            )
         )
     if found := _SIZE.fullmatch(words):
         compare, size = _COMPARE[found["compare"] or "=="], int(found["size"])
-        return lambda moment: compare(len(moment.state.window), size)
+        return Where(lambda moment: compare(len(moment.state.window), size))
     return _expression(words)
 
 
-def _contains(part: str, words: str) -> Predicate:
+def _contains(part: str, words: str) -> Where:
     text = _PARTS[part]
-    return lambda moment: words in text(moment).casefold()
+    return Where(
+        lambda moment: words in text(moment).casefold(),
+        cheap=part in ("window", "summary"),
+        may_begin=lambda batch: any(words in said.casefold() for said in texts_of(batch.heard)),
+    )
+
+
+def texts_of(heard: Heard) -> Iterator[str]:
+    """Everything in an input that a context can show, each as one text."""
+    match heard:
+        case TurnHeard():
+            yield heard.user
+            yield heard.assistant
+            yield from (word for action in heard.actions for word in (action.name, action.arguments, action.outcome))
+        case AnswerArrived():
+            yield heard.text if heard.cleaned is None else heard.cleaned
+        case CandidatesExtracted() | FactStated():
+            candidates = (heard.candidate,) if isinstance(heard, FactStated) else heard.candidates
+            yield from (f"{said.subject} {said.predicate} {said.value}" for said in (c.said for c in candidates))
+        case FactReworded(said=said):
+            yield f"{said.subject} {said.predicate} {said.value}"
+        case _:
+            return
 
 
 def _context(moment: Moment) -> str:
@@ -95,7 +141,7 @@ class _Names(dict[str, Any]):
         raise KeyError(name)
 
 
-def _expression(words: str) -> Predicate:
+def _expression(words: str) -> Where:
     try:
         code = compile(words, "<where>", "eval")
     except (SyntaxError, ValueError) as error:
@@ -114,4 +160,4 @@ def _expression(words: str) -> Predicate:
                 what="where",
             ) from error
 
-    return holds
+    return Where(holds, cheap="context" not in code.co_names)

@@ -112,13 +112,19 @@ class Long:
 LONG = Long()
 
 
-def test_what_comes_and_goes_between_two_looks_is_found_with_every() -> None:
-    log = LONG.log
-    short = bisect(log, ADA, lambda moment: moment.state.last_turn == 500 and moment.state.live)
-    every = bisect(log, ADA, lambda moment: moment.state.last_turn == 500 and moment.state.live, every=True)
-    assert [flip.became for flip in every.flips] == [True, False]
-    assert every.asked > 2000
-    assert short.asked < PLACES + 40
+def test_what_comes_and_goes_between_two_looks_is_found_when_nothing_else_is() -> None:
+    def brief(moment: Moment) -> bool:
+        return moment.state.last_turn == 500 and moment.state.live
+
+    def brief_and_late(moment: Moment) -> bool:
+        return brief(moment) or moment.state.last_turn > 900
+
+    for every in (False, True):
+        found = bisect(LONG.log, ADA, brief, every=every)
+        assert [flip.became for flip in found.flips] == [True, False]
+    short, whole = (bisect(LONG.log, ADA, brief_and_late, every=every) for every in (False, True))
+    assert ([flip.became for flip in short.flips], short.asked < PLACES + 40) == ([True], True)
+    assert [flip.became for flip in whole.flips] == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -181,3 +187,21 @@ def test_only_the_streams_of_the_thread_and_its_user_are_read(lived: Path) -> No
         streams = {batch.stream for batch, _ in moments(log, ADA)}
         assert streams == {ADA.stream, "facts/ada"}
         assert len(list(batches(log.read_all()))) > len(list(moments(log, ADA)))
+
+
+def test_words_that_stand_in_one_turn_of_many_are_found_at_once() -> None:
+    """Goal: what is said once, and shown for three turns of three thousand, is not missed between two looks."""
+    log = MemoryLog(REGISTRY)
+    inputs: list[Input] = []
+    for number in range(3000):
+        inputs += [
+            turn("the lamp is green" if number == 1717 else f"{number}"),
+            *([ResetAsked(at=START)] * (number % 3 == 2)),
+        ]
+    write(log, ADA, *inputs)
+    for words in ('context contains "LAMP"', 'window contains "lamp is"', '"lamp" in str(context)'):
+        said, gone = bisect(log, ADA, predicate(words)).flips
+        assert (said.after.state.last_turn, said.became, gone.became) == (1718, True, False), words
+    assert bisect(log, ADA, predicate('context contains "lamp"')).asked < PLACES + 40
+    nothing = bisect(log, ADA, predicate('context contains "zebra"'))
+    assert (nothing.flips, nothing.first, nothing.last) == ((), False, False)
