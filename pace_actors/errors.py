@@ -171,6 +171,16 @@ class ImportFailed(PaceError):
     exit_code = 3
 
 
+class Unfoldable(PaceError):
+    """Today's rules cannot apply what a log says was decided: other rules decided it. Fields: stream, position, error.
+
+    `replay --check` shows the decision beside today's; what lies before that position can be looked at.
+    """
+
+    code = "unfoldable"
+    exit_code = 1
+
+
 EXIT_CODES: dict[type[BaseException], int] = {
     eventlog_errors.LogInUse: 6,
     eventlog_errors.PermissionDenied: 2,

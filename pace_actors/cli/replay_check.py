@@ -47,7 +47,7 @@ def checked(ctx: click.Context, directory: str, *, every: bool, as_json: bool) -
         print_json({**_plain(found), "seconds": round(took_s, 6)})
     else:
         _show_checked(found, took_s, every=every)
-    ctx.exit(1 if found.divergence_count else 0)
+    ctx.exit(1 if found.divergence_count or found.unfoldable else 0)
 
 
 def what_if(ctx: click.Context, directory: str, changes: Sequence[str], *, as_json: bool) -> None:
@@ -100,8 +100,13 @@ def _show_checked(found: Checked, took_s: float, *, every: bool) -> None:
         f"{counted(found.compared, 'batch', 'batches')} decided again, {found.head / max(took_s, 1e-9):,.0f} events/s"
         + (f"; {found.erased:,} erased, not checkable" if found.erased else "")
     )
-    if not found.divergence_count:
+    for stream in found.unfoldable:
+        words = "what was decided there today's rules cannot apply; what follows in that stream is not compared"
+        out.print(f"{thread_name(stream)}: {words}", style="yellow")
+    if not found.divergence_count and not found.unfoldable:
         out.print("every decision is the recorded one", style="green")
+        return
+    if not found.divergence_count:
         return
     if every:
         words = counted(found.divergence_count, "batch is", "batches are")

@@ -18,9 +18,9 @@ from pace_actors.domain import facts, thread
 from pace_actors.domain.facts_state import NOBODY, FactsState
 from pace_actors.domain.fold import Batch, batches
 from pace_actors.domain.state import EMPTY, ThreadState
-from pace_actors.errors import InvalidSetting
+from pace_actors.errors import InvalidSetting, Unfoldable
 from pace_actors.events import CandidatesExtracted, Decided, FactStated, Heard, SettingsChanged
-from pace_actors.replay.fold import PROGRESS_BATCHES, Progress
+from pace_actors.replay.fold import PROGRESS_BATCHES, Progress, evolved
 from pace_actors.replay.versions import Prepared, Versions
 from pace_actors.settings import ThreadSettings, changed
 from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX
@@ -66,6 +66,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Batches whose decisions were made again."""
     erased: int
     """Batches that are erased, and not checkable."""
+    unfoldable: tuple[str, ...] = ()
+    """Streams whose recorded decisions today's rules cannot apply; what follows in them is not compared."""
     versions: tuple[Prepared, ...] = ()
     """By which rules and libraries its inputs were prepared, and which are used today."""
     divergences: tuple[Divergence, ...] = ()
@@ -95,7 +97,8 @@ def check(log: EventLog, *, every: bool = False, rules: Rules = TODAY, on_progre
     found: list[Divergence] = []
     compared = erased = count = 0
     versions = Versions()
-    for batch, before in _walked(log, head, on_progress):
+    lost: dict[str, None] = {}
+    for batch, before in _walked(log, head, on_progress, lost):
         versions.take(batch.heard)
         if batch.erased:
             erased += 1
@@ -113,6 +116,7 @@ def check(log: EventLog, *, every: bool = False, rules: Rules = TODAY, on_progre
         head=head,
         compared=compared,
         erased=erased,
+        unfoldable=tuple(lost),
         versions=versions.all(),
         divergences=tuple(found),
         divergence_count=count,
@@ -155,14 +159,24 @@ def what_if(
     )
 
 
-def _walked(log: EventLog, head: int, on_progress: Progress | None) -> Iterator[tuple[Batch, Any]]:
-    """Each batch with the state before it, folded as recorded."""
+def _walked(
+    log: EventLog, head: int, on_progress: Progress | None, lost: dict[str, None] | None = None
+) -> Iterator[tuple[Batch, Any]]:
+    """Each batch with the state before it, folded as recorded; of a stream that cannot be followed no more.
+
+    Without `lost`, which these streams go to, nothing is folded.
+    """
     states: dict[str, Any] = {}
     known = (THREAD_PREFIX, FACTS_PREFIX)
     for count, batch in enumerate(batches(log.read_all(limit=head), known) if head else (), 1):
         before = states.get(batch.stream, _nothing(batch.stream))
-        yield batch, before
-        states[batch.stream] = _evolved(before, batch.heard, batch.decided)
+        if lost is None or batch.stream not in lost:
+            yield batch, before
+        if lost is not None and batch.stream not in lost:
+            try:
+                states[batch.stream] = evolved(before, batch)
+            except Unfoldable:
+                lost[batch.stream] = None
         if on_progress is not None and count % PROGRESS_BATCHES == 0:
             on_progress(batch.last_position, head)
     if on_progress is not None:

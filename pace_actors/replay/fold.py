@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from eventlog import EventLog
 from pace_actors.domain.facts import evolve as evolve_facts
 from pace_actors.domain.facts_state import NOBODY, FactsState
-from pace_actors.domain.fold import batches
+from pace_actors.domain.fold import Batch, batches
 from pace_actors.domain.state import EMPTY, ThreadState, broken_invariants, holds_together, state_digest, world_hash
 from pace_actors.domain.thread import evolve
+from pace_actors.errors import Unfoldable
 from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX, ThreadKey, UserKey
 
 Progress = Callable[[int, int], None]
@@ -22,8 +24,28 @@ BROKEN_MAX = 100
 """So many broken invariants are kept, the first ones; `broken_count` counts all."""
 
 
+EVOLVE: Final[dict[type, Callable[..., Any]]] = {ThreadState: evolve, FactsState: evolve_facts}
+S = TypeVar("S", ThreadState, FactsState)
+
+
+def evolved(state: S, batch: Batch) -> S:
+    """The state after a batch, by today's rules. Raises `Unfoldable` where they cannot apply what was decided."""
+    try:
+        after: S = EVOLVE[type(state)](state, batch.heard, batch.decided)
+    except Exception as error:  # whatever rules of today run into
+        words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise Unfoldable(
+            f"at position {batch.position} today's rules cannot apply what was decided ({words}): other rules decided "
+            "it. Ask `pace replay --check` which; what lies before can be looked at",
+            stream=batch.stream,
+            position=batch.position,
+            error=words,
+        ) from error
+    return after
+
+
 class Broken(msgspec.Struct, frozen=True):
-    """A batch after which a thread's state contradicts itself: a rule was wrong when it was written."""
+    """A batch that no rule of today leads to: its thread contradicts itself behind it, or it cannot be applied."""
 
     position: int
     """Of the batch's input."""
@@ -64,18 +86,15 @@ def replay(log: EventLog, *, at: int | None = None, on_progress: Progress | None
     facts: dict[str, FactsState] = {}
     broken: list[Broken] = []
     broken_count = count = 0
+    lost: set[str] = set()
     known = (THREAD_PREFIX, FACTS_PREFIX)
     for batch in batches(log.read_all(limit=head), known) if head else ():  # positions are gapless
-        stream = batch.stream
         count += 1
-        if stream.startswith(THREAD_PREFIX):
-            state = states[stream] = evolve(states.get(stream, EMPTY), batch.heard, batch.decided)
-            if not holds_together(state):
-                broken_count += 1
-                if len(broken) < BROKEN_MAX:
-                    broken.append(Broken(batch.position, stream, broken_invariants(state)))
-        else:
-            facts[stream] = evolve_facts(facts.get(stream, NOBODY), batch.heard, batch.decided)
+        words = () if batch.stream in lost else _fold_in(states, facts, batch, lost)
+        if words:
+            broken_count += 1
+            if len(broken) < BROKEN_MAX:
+                broken.append(Broken(batch.position, batch.stream, words))
         if on_progress is not None and count % PROGRESS_BATCHES == 0:
             on_progress(batch.last_position, head)
     if on_progress is not None:
@@ -89,6 +108,22 @@ def replay(log: EventLog, *, at: int | None = None, on_progress: Progress | None
         broken=tuple(broken),
         broken_count=broken_count,
     )
+
+
+def _fold_in(
+    states: dict[str, ThreadState], facts: dict[str, FactsState], batch: Batch, lost: set[str]
+) -> tuple[str, ...]:
+    """Apply a batch; what is wrong behind it. A stream that cannot be followed any further stays as it was."""
+    stream = batch.stream
+    try:
+        if not stream.startswith(THREAD_PREFIX):
+            facts[stream] = evolved(facts.get(stream, NOBODY), batch)
+            return ()
+        state = states[stream] = evolved(states.get(stream, EMPTY), batch)
+    except Unfoldable as error:
+        lost.add(stream)
+        return (f"today's rules cannot apply it ({error.fields['error']}), nor what follows in its stream",)
+    return () if holds_together(state) else broken_invariants(state)
 
 
 def _end(log: EventLog, at: int | None) -> int:
@@ -108,7 +143,7 @@ def replay_thread(log: EventLog, key: ThreadKey, *, at: int | None = None) -> Th
     for batch in batches(log.read(key.stream)):
         if at is not None and batch.position > at:
             break
-        state = evolve(state, batch.heard, batch.decided)
+        state = evolved(state, batch)
     return state
 
 
@@ -121,5 +156,5 @@ def replay_facts(log: EventLog, key: UserKey, *, at: int | None = None) -> Facts
     for batch in batches(log.read(key.stream)):
         if at is not None and batch.position > at:
             break
-        state = evolve_facts(state, batch.heard, batch.decided)
+        state = evolved(state, batch)
     return state

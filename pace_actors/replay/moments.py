@@ -8,12 +8,12 @@ from heapq import merge
 import msgspec
 
 from eventlog import EventLog
-from pace_actors.domain import facts, thread
 from pace_actors.domain.context import Context, assemble
 from pace_actors.domain.facts_state import NOBODY, FactsState
 from pace_actors.domain.fold import Batch, batches
 from pace_actors.domain.known import shown_of
 from pace_actors.domain.state import EMPTY, ThreadState
+from pace_actors.replay.fold import evolved
 from pace_actors.values import ThreadKey, UserKey
 
 
@@ -32,19 +32,18 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
         return assemble(self.key, self.state, now=now, user_text=user_text, facts=known)
 
     def after(self, batch: Batch) -> Moment:
-        """The next one, if the batch belongs to the thread or to its user."""
+        """The next one, if the batch belongs to the thread or to its user. Raises `Unfoldable`."""
         changes = msgspec.structs.replace
         if batch.stream == self.key.stream:
-            state = thread.evolve(self.state, batch.heard, batch.decided)
-            return changes(self, position=batch.last_position, state=state)
-        known = facts.evolve(self.facts, batch.heard, batch.decided)
-        return changes(self, position=batch.last_position, facts=known)
+            return changes(self, position=batch.last_position, state=evolved(self.state, batch))
+        return changes(self, position=batch.last_position, facts=evolved(self.facts, batch))
 
 
 def moments(log: EventLog, key: ThreadKey, after: Moment | None = None) -> Iterator[tuple[Batch, Moment]]:
     """Each batch of a thread and of its user's facts, in the order of the log, with what was after it.
 
-    Reads these two streams only; `after` begins behind a moment that was reached before.
+    Reads these two streams only; `after` begins behind a moment that was reached before. Raises `Unfoldable` at what
+    today's rules cannot apply.
     """
     now = after or Moment(key=key)
     streams = (

@@ -19,13 +19,21 @@ from pace_actors.cli.replay_check import SOCKET_EXIT
 from pace_actors.domain import thread
 from pace_actors.domain.prepare import PREPARE_VERSION
 from pace_actors.domain.state import EMPTY
-from pace_actors.errors import InvalidSetting
-from pace_actors.events import REGISTRY, Input, SettingsChanged, TurnRecorded, TurnsDisplaced
-from pace_actors.replay import Rules, check, replay, what_if
+from pace_actors.errors import InvalidSetting, Unfoldable
+from pace_actors.events import (
+    REGISTRY,
+    Input,
+    SettingsChanged,
+    SummaryAccepted,
+    SummaryRequested,
+    TurnRecorded,
+    TurnsDisplaced,
+)
+from pace_actors.replay import Rules, bisect, check, predicate, replay, replay_thread, what_if
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import ThreadKey
+from pace_actors.values import Covers, ThreadKey
 from tests.support.cli import pace, pace_json
-from tests.support.made import START, turn
+from tests.support.made import START, answer, turn
 
 ADA, BEN = ThreadKey("ada", "kitchen"), ThreadKey("ben", "kitchen")
 
@@ -256,3 +264,33 @@ def test_what_was_prepared_by_an_older_version_is_told_first(tmp_path: Path) -> 
     told = pace("replay", tmp_path / "old", "--check").stdout.splitlines()
     assert told[0] == f"rules that prepare turns and answers: 0 for 2 inputs, {PREPARE_VERSION} today"
     assert told[-1] == "every decision is the recorded one"
+
+
+def test_what_todays_rules_cannot_apply_is_told_with_its_place(tmp_path: Path) -> None:
+    """Goal: a log of other rules is no puzzle. Method: a summary is accepted that nobody had asked for."""
+    log = MemoryLog(REGISTRY)
+    write(log, ADA, turn("one"), turn("two"))
+    place = log.head() + 1
+    asked = SummaryRequested(session=1, generation=1, version=1, base_version=0, covers=Covers(1, 1), from_at=1)
+    log.append(ADA.stream, [answer(asked), SummaryAccepted(chars=3)])
+    log.append(ADA.stream, [turn("three"), TurnRecorded(turn=3, session=1)])
+    write(log, BEN, turn("elsewhere"))
+    found = check(log, every=True)
+    assert found.unfoldable == (ADA.stream,)
+    assert [divergence.position for divergence in found.divergences] == [place]
+    folded = replay(log)
+    assert [(broken.position, broken.stream) for broken in folded.broken] == [(place, ADA.stream)]
+    assert (folded.states[ADA.stream].last_turn, folded.states[BEN.stream].last_turn) == (2, 1)
+    assert replay_thread(log, ADA, at=place - 1).last_turn == 2
+    with pytest.raises(Unfoldable, match=f"position {place}"):
+        replay_thread(log, ADA)
+    with pytest.raises(Unfoldable):
+        bisect(log, ADA, predicate("window size 3"))
+    with eventlog.open(tmp_path / "other") as stored:
+        import_lines(stored, export_lines(log))
+    shown = pace("replay", tmp_path / "other", "--check", "--all")
+    assert shown.returncode == 1
+    assert "what follows in that stream is not compared" in " ".join(shown.stdout.split())
+    told = pace("bisect", tmp_path / "other", "kitchen", "--user", "ada", "--where", "window size 3")
+    assert told.returncode == 1
+    assert f"position {place}" in told.stderr
