@@ -27,7 +27,7 @@ EXAMPLES = examples(
 
 @click.command("bisect", short_help="Find the event that made something true.", epilog=EXAMPLES)
 @log_argument
-@click.argument("thread")
+@click.argument("thread", required=False)
 @user_option
 @click.option("--where", required=True, metavar="WORDS", help="What is asked at each moment: see below.")
 @click.option("--first", "which", flag_value="first", help="If it changes more than once: the first time.")
@@ -38,7 +38,7 @@ EXAMPLES = examples(
 def command(
     ctx: click.Context,
     directory: str,
-    thread: str,
+    thread: str | None,
     *,
     user: str | None,
     where: str,
@@ -49,7 +49,8 @@ def command(
     """Find the first event behind which WORDS holds in a THREAD, by binary search over the log.
 
     WORDS is one of: context contains "…" (also window, summary, facts), fact exists "…", summary covers N,
-    window size N (also >= N …), or a Python expression over `state`, `facts`, `context` and `position`.
+    window size N (also >= N …), decided EVENT, heard EVENT, or a Python expression over `state`, `facts`, `context`,
+    `batch` and `position`.
 
     Where it changes more than once all changes are listed, with exit code 1, unless --first or --last chooses one.
     """

@@ -24,6 +24,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     position: int = 0
     state: ThreadState = EMPTY
     facts: FactsState = NOBODY
+    batch: Batch | None = None
+    """The batch that led to it; None before the first."""
 
     def context(self, user_text: str | None = None, *, include_sensitive: bool = True) -> Context:
         """What the planner would have seen then, at the time of the last turn, without what an index finds."""
@@ -35,8 +37,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
         """The next one, if the batch belongs to the thread or to its user. Raises `Unfoldable`."""
         changes = msgspec.structs.replace
         if batch.stream == self.key.stream:
-            return changes(self, position=batch.last_position, state=evolved(self.state, batch))
-        return changes(self, position=batch.last_position, facts=evolved(self.facts, batch))
+            return changes(self, position=batch.last_position, state=evolved(self.state, batch), batch=batch)
+        return changes(self, position=batch.last_position, facts=evolved(self.facts, batch), batch=batch)
 
 
 def moments(log: EventLog, key: ThreadKey, after: Moment | None = None) -> Iterator[tuple[Batch, Moment]]:

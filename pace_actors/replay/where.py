@@ -6,7 +6,8 @@
 | `fact exists "lives in"` | a fact that holds has the words |
 | `summary covers 12` | the accepted summary stands for that turn |
 | `window size 4` | so many turns are in the window; also `>= 4`, `< 4` and so on |
-| anything else | a Python expression over `state`, `facts`, `context`, `position` is true |
+| `decided FactEvicted`, `heard ResetAsked` | the batch that led there has such an event |
+| anything else | a Python expression over `state`, `facts`, `context`, `batch`, `position` is true |
 
 Words are compared without regard to case.
 """
@@ -21,12 +22,22 @@ from typing import Any, Final
 from pace_actors.domain.fold import Batch
 from pace_actors.domain.known import facts_of
 from pace_actors.errors import InvalidInput
-from pace_actors.events import AnswerArrived, CandidatesExtracted, FactReworded, FactStated, Heard, TurnHeard
+from pace_actors.events import (
+    REGISTRY,
+    AnswerArrived,
+    CandidatesExtracted,
+    Decided,
+    FactReworded,
+    FactStated,
+    Heard,
+    TurnHeard,
+)
 from pace_actors.replay.moments import Moment
 
 _CONTAINS: Final = re.compile(r'(?P<part>context|window|summary|facts) contains "(?P<words>.+)"', re.DOTALL)
 _EXISTS: Final = re.compile(r'fact exists "(?P<words>.+)"', re.DOTALL)
 _COVERS: Final = re.compile(r"summary covers (?P<turn>\d+)")
+_EVENT: Final = re.compile(r"(?P<half>decided|heard) (?P<type>\w+)")
 _SIZE: Final = re.compile(r"window size (?P<compare>==|!=|<=|>=|<|>)? ?(?P<size>\d+)")
 _COMPARE: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
@@ -71,7 +82,26 @@ def predicate(words: str) -> Where:
     if found := _SIZE.fullmatch(words):
         compare, size = _COMPARE[found["compare"] or "=="], int(found["size"])
         return Where(lambda moment: compare(len(moment.state.window), size))
+    if found := _EVENT.fullmatch(words):
+        return _event(found["half"], found["type"])
     return _expression(words)
+
+
+def _event(half: str, name: str) -> Where:
+    if name not in REGISTRY.names:
+        raise InvalidInput(f"no event is called {name!r}; they are {', '.join(REGISTRY.names)}", what="where")
+
+    def holds(moment: Moment) -> bool:
+        batch = moment.batch
+        if batch is None:
+            return False
+        return name in map(_name, batch.decided if half == "decided" else (batch.heard,))
+
+    return Where(holds)
+
+
+def _name(event: Heard | Decided) -> str:
+    return REGISTRY.name_of(type(event))
 
 
 def _contains(part: str, words: str) -> Where:
@@ -132,7 +162,7 @@ class _Names(dict[str, Any]):
     """The names of an expression; a context is only made where it is looked at."""
 
     def __init__(self, moment: Moment) -> None:
-        super().__init__(state=moment.state, facts=moment.facts, position=moment.position)
+        super().__init__(state=moment.state, facts=moment.facts, batch=moment.batch, position=moment.position)
         self._moment = moment
 
     def __missing__(self, name: str) -> Any:
@@ -146,7 +176,8 @@ def _expression(words: str) -> Where:
         code = compile(words, "<where>", "eval")
     except (SyntaxError, ValueError) as error:
         raise InvalidInput(
-            f"{words!r} is neither 'context contains \"…\"', 'fact exists \"…\"', 'summary covers N', 'window size N' "
+            f"{words!r} is neither 'context contains \"…\"', 'fact exists \"…\"', 'summary covers N', 'window size N', "
+            "'decided EVENT', 'heard EVENT' "
             f"nor a Python expression: {error}",
             what="where",
         ) from error

@@ -136,6 +136,9 @@ def test_what_comes_and_goes_between_two_looks_is_found_when_nothing_else_is() -
         ("len(state.pending) > 0", "TurnHeard"),
         ("context.receipt.covers is not None", "SummaryAccepted"),
         ("position >= 30", ""),
+        ("decided SummaryAccepted", "SummaryAccepted"),
+        ("heard CandidatesExtracted", "CandidatesExtracted"),
+        ("batch is not None and len(batch.decided) > 2", "TurnHeard"),
         ("any(row.fact for row in facts.rows) and state.last_turn > 3", ""),
     ],
 )
