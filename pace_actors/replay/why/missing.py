@@ -66,7 +66,8 @@ def why_missing(log: EventLog, key: ThreadKey, words: str, *, at: str = "end") -
             question=question, verdict=f"Nothing up to there has these words, in this thread or of its user{more}."
         )
     kept.sort(key=lambda each: each.links[0].position)
-    links = [link for each in kept[-SAYINGS_MAX:] for link in (*each.links, _conclusion(each))]
+    several = len(kept) > 1
+    links = [link for each in kept[-SAYINGS_MAX:] for link in (*each.links, *([_conclusion(each)] if several else []))]
     told = next((each for each in reversed(kept) if each.holds), kept[-1])
     return Why(question=question, verdict=told.verdict, rule=told.rule, links=tuple(links))
 
