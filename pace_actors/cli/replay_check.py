@@ -119,14 +119,14 @@ def _show_checked(found: Checked, took_s: float, *, every: bool) -> None:
         out.print(f"and {found.divergence_count - SHOWN_MAX:,} more (--json has the first {len(found.divergences)})")
 
 
-def _show_divergence(out: Console, divergence: Divergence) -> None:
+def _show_divergence(out: Console, divergence: Divergence, computed: str = "today") -> None:
     kind = type(divergence.heard).__name__
     out.print()
     out.print(Text(f"position {divergence.position}  {thread_name(divergence.stream)}  {kind}", style="bold"))
     out.print(Text(f"  {heard_words(divergence.heard)}", style="dim"))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
     table.add_column("recorded", overflow="fold")
-    table.add_column("today", overflow="fold")
+    table.add_column(computed, overflow="fold")
     sides = [_lines(divergence.recorded, divergence.version), _lines(divergence.computed, divergence.version)]
     if divergence.error:
         sides[1] = [f"the rules raised {divergence.error}"]
@@ -159,4 +159,4 @@ def _show_changed(found: Changed, settings: dict[str, Any]) -> None:
     out.print(table)
     if found.first is not None:
         out.print("the first of them:")
-        _show_divergence(out, found.first)
+        _show_divergence(out, found.first, "then")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import sys
 import tempfile
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -84,7 +83,7 @@ def talk(running: Pace) -> None:
             kitchen.reset()
             garden.settings(window=3)
     kitchen.record("My key is sk-proj-abcdefghijklmnopqrstuvwxyz012345, keep it.", "I will not.")
-    time.sleep(1.5)  # after a failure a thread waits a second before it asks again
+    running.log.wait_for(running.log.head() + 1, 5.0)  # after a failure a thread waits a second before it asks again
     assert running.wait_idle(30)
 
 

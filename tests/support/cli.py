@@ -23,7 +23,10 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def pace(
-    *arguments: str | Path, stdin: bytes | None = None, env: Mapping[str, str] | None = None
+    *arguments: str | Path,
+    stdin: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     done = subprocess.run(
@@ -31,6 +34,7 @@ def pace(
         input=stdin,
         capture_output=True,
         env=environment(**(env or {})),
+        cwd=cwd,
         timeout=TIMEOUT_S,
         check=False,
     )

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import pace_actors
+
 HEAVY = frozenset({"click", "httpx", "numpy", "onnxruntime", "pykka", "rich", "sentencex", "tantivy"})
 
 
@@ -27,7 +29,9 @@ def loaded_by(package: str) -> set[str]:
     ("package", "absent"),
     [
         ("eventlog", HEAVY | {"pace_actors", "structlog"}),
-        ("pace_actors", {"click", "httpx", "numpy", "onnxruntime", "rich", "tantivy"}),
+        ("pace_actors", HEAVY | {"eventlog", "structlog"}),
+        ("pace_actors.pace", {"click", "httpx", "numpy", "onnxruntime", "rich", "tantivy"}),
+        ("pace_actors.replay", HEAVY - {"sentencex"} | {"structlog"}),
         ("pace_actors.engine", {"httpx", "numpy", "onnxruntime", "tantivy"}),
     ],
 )
@@ -35,6 +39,15 @@ def test_an_import_is_light(package: str, absent: frozenset[str]) -> None:
     loaded = loaded_by(package)
     assert package.partition(".")[0] in loaded
     assert not loaded & absent
+
+
+def test_every_name_of_the_package_is_found_where_it_is_at_home() -> None:
+    for name in pace_actors.__all__:
+        found = getattr(pace_actors, name)
+        assert found.__name__ == name
+        assert name in dir(pace_actors)
+    with pytest.raises(AttributeError, match="Tempo"):
+        _ = pace_actors.Tempo
 
 
 def test_what_an_import_loads_is_seen() -> None:
@@ -45,5 +58,5 @@ def test_the_patterns_of_facts_are_compiled_when_they_are_used() -> None:
     """Goal: an import does not take half as long again for expressions that a program may never need."""
     folder = "pace_actors.domain.patterns"
     light = {folder, f"{folder}.names"}
-    assert {name for name in modules_by("pace_actors") if name.startswith(folder)} == light
+    assert {name for name in modules_by("pace_actors.pace") if name.startswith(folder)} == light
     assert f"{folder}.table" in modules_by(f"{folder}.extracting")
