@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Final
 
 from eventlog import Appended
 from pace_actors import messages as m
-from pace_actors.actors.facts_log import FactsLog, delivery_key, erased_key, note_key, outcome_of, statement_key
+from pace_actors.actors.facts_log import FactsLog, outcome_of
 from pace_actors.actors.services import Services
 from pace_actors.actors.stream_actor import StreamActor, done, give
 from pace_actors.domain.facts import TOMBSTONE, admit, decide, evolve
 from pace_actors.domain.facts_state import FactsState
-from pace_actors.domain.keys import switch_key
+from pace_actors.domain.keys import delivery_key, erased_key, note_key, statement_key, switch_key
 from pace_actors.domain.prepare import redacted_detail
 from pace_actors.domain.prepare_facts import (
     PREPARE_FACTS_VERSION,

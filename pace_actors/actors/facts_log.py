@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from eventlog import AscendingKey, EventLog, StoredEvent
+from eventlog import EventLog, StoredEvent
 from pace_actors.domain.facts_state import FactRow, FactsState
 from pace_actors.domain.fold import batches, facts_from, is_erased, rewordings_of
-from pace_actors.domain.keys import rewording_key
+from pace_actors.domain.keys import delivery_key, erased_key, note_key, rewording_key, statement_key
 from pace_actors.domain.snapshots import FACTS
 from pace_actors.errors import Erased, StatementConflict
 from pace_actors.events import (
@@ -28,10 +28,6 @@ from pace_actors.values import FactText, Microseconds
 if TYPE_CHECKING:  # structlog is loaded when something is opened
     from structlog.typing import FilteringBoundLogger
 
-_DELIVERY: Final = b"\x02"
-_STATEMENT: Final = b"\x03"
-_NOTE: Final = b"\x04"
-_ERASED: Final = b"\x06"
 EXTRACTORS: Final = (1, 2)
 """Numbers of the extractors whose readings are looked up."""
 
@@ -169,23 +165,3 @@ def outcome_of(decided: tuple[object, ...], version: int, position: int, *, know
             case _:
                 continue
     raise AssertionError("a statement without an outcome")
-
-
-def delivery_key(source: int, number: int) -> bytes:
-    """The idempotency key of what an extractor found in a turn: it ascends."""
-    return AscendingKey(_DELIVERY + source.to_bytes(8, "big") + bytes([number]))
-
-
-def statement_key(statement_id: str) -> bytes:
-    """The idempotency key of a caller's id of a statement."""
-    return _STATEMENT + statement_id.encode()
-
-
-def erased_key(fence: int) -> bytes:
-    """The idempotency key of what an erased thread took along, by the position of its fence."""
-    return AscendingKey(_ERASED + fence.to_bytes(8, "big"))
-
-
-def note_key(note_id: str) -> bytes:
-    """The idempotency key of a caller's id of a note."""
-    return _NOTE + note_id.encode()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pace_actors import Pace, ThreadSettings
 from pace_actors import messages as m
-from pace_actors.actors.facts_log import note_key, statement_key
+from pace_actors.domain.keys import note_key, statement_key
 from pace_actors.errors import AppendFailed, ImportFailed, InvalidInput, StatementConflict, TurnConflict
 from pace_actors.importing import Importer, Source, Tally, read_lines
 from pace_actors.importing.feed import IN_FLIGHT_MAX
