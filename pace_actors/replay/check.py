@@ -104,12 +104,12 @@ def check(log: EventLog, *, every: bool = False, rules: Rules = TODAY, on_progre
             erased += 1
             continue
         compared += 1
-        divergence = _compared(batch, *_decided(rules, before, batch.heard))
-        if divergence is None:
+        differs = divergence(batch, before, rules)
+        if differs is None:
             continue
         count += 1
         if len(found) < DIVERGENCES_MAX:
-            found.append(divergence)
+            found.append(differs)
         if not every:
             break
     return Checked(
@@ -147,9 +147,9 @@ def what_if(
         states[batch.stream] = _evolved(before, heard, decided)
         recorded.update(type(decision).__name__ for decision in batch.decided)
         computed.update(type(decision).__name__ for decision in decided)
-        divergence = _compared(batch, decided, error)
-        differing += divergence is not None
-        first = first or divergence
+        differs = _compared(batch, decided, error)
+        differing += differs is not None
+        first = first or differs
     return Changed(
         head=head,
         recorded=dict(sorted(recorded.items())),
@@ -157,6 +157,11 @@ def what_if(
         differing=differing,
         first=first,
     )
+
+
+def divergence(batch: Batch, before: ThreadState | FactsState, rules: Rules = TODAY) -> Divergence | None:
+    """What is decided otherwise of one batch, in the state before it; None where nothing is."""
+    return _compared(batch, *_decided(rules, before, batch.heard))
 
 
 def _walked(
