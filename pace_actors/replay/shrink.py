@@ -5,12 +5,16 @@ batches down to single ones are left out, wherever what is left still folds and 
 a local minimum: without any single batch of it it would not hold, or not fold. What is folded, and how numbers change
 when something is missing, is in `replay.refold`; nothing is decided again.
 
-What is in front of a stretch is folded once, not for every try. For what needs very many batches the tries are cut off
-after `STEPS_MAX` batches, and `minimal` says so.
+What is in front of a stretch is folded once, not for every try. What needs thousands of batches takes longer than
+anybody waits: there is a limit of seconds, and `minimal` says whether it was reached.
+
+A turn that `summary covers N` names is the same turn throughout, under its new number. Numbers in a Python expression
+are those of what is left.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, Protocol
 
@@ -26,12 +30,15 @@ from pace_actors.replay.check import TODAY, Divergence, Rules, divergence
 from pace_actors.replay.fold import Progress
 from pace_actors.replay.moments import Moment, moments
 from pace_actors.replay.refold import Refold
-from pace_actors.replay.renumber import Taken
+from pace_actors.replay.renumber import Ledger, Taken
 from pace_actors.replay.tape import Tape, Written, written
+from pace_actors.replay.where import SummaryCovers
 from pace_actors.values import ThreadKey
 
-STEPS_MAX: Final = 5_000_000
-"""Batches folded in all tries together: about a minute."""
+SECONDS_MAX: Final = 60.0
+"""Then the smallest that was found is the answer."""
+_LOOK_EVERY: Final = 256
+"""After so many batches the clock is looked at."""
 DIVERGES: Final = "diverges"
 """As a predicate: a batch is decided otherwise by today's rules, as `check` finds it."""
 Diverges = Literal["diverges"]
@@ -53,7 +60,9 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
     asked: int
     """How many tries there were."""
     minimal: bool
-    """Whether no single batch can be left out; false only where `STEPS_MAX` was reached."""
+    """Whether no single batch can be left out; false only where the limit of seconds was reached."""
+    where: Predicate | None = None
+    """What holds at its end, by its new numbers; None where it was not asked of a moment."""
 
     @property
     def events(self) -> int:
@@ -80,7 +89,7 @@ def shrink(
     *,
     every: bool = False,
     rules: Rules = TODAY,
-    steps_max: int = STEPS_MAX,
+    seconds_max: float = SECONDS_MAX,
     on_progress: Progress | None = None,
 ) -> Shrunk:
     """The fewest batches of a thread and its user after which a predicate holds, from the first time that it did.
@@ -97,17 +106,22 @@ def shrink(
     else:
         assert callable(where)
         question, upto = _Holds(where), _first_time(log, key, where, every=every, on_progress=on_progress)
-    return _shrunk(log, key, question, upto, steps_max, on_progress)
+    return _shrunk(log, key, question, upto, seconds_max, on_progress)
 
 
 def shrink_whole(
-    log: EventLog, key: ThreadKey, whole: Whole, *, steps_max: int = STEPS_MAX, on_progress: Progress | None = None
+    log: EventLog,
+    key: ThreadKey,
+    whole: Whole,
+    *,
+    seconds_max: float = SECONDS_MAX,
+    on_progress: Progress | None = None,
 ) -> Shrunk:
     """The same for what is asked of a log as a whole: each try is written to memory and asked, which takes longer.
 
     Nothing is cut off beforehand. Raises `InvalidInput` where it does not hold of the thread and its user alone.
     """
-    return _shrunk(log, key, _OfAll(whole), log.head(), steps_max, on_progress)
+    return _shrunk(log, key, _OfAll(whole), log.head(), seconds_max, on_progress)
 
 
 def left_alone(log: EventLog, key: ThreadKey, *, on_progress: Progress | None = None) -> Tape:
@@ -116,12 +130,15 @@ def left_alone(log: EventLog, key: ThreadKey, *, on_progress: Progress | None = 
 
 
 def _shrunk(
-    log: EventLog, key: ThreadKey, question: _Question, upto: int, steps_max: int, on_progress: Progress | None
+    log: EventLog, key: ThreadKey, question: _Question, upto: int, seconds_max: float, on_progress: Progress | None
 ) -> Shrunk:
     tape = Tape(log, key, upto, on_progress=on_progress)
-    shrinking = _Shrinking(tape, question, steps_max, on_progress)
+    shrinking = _Shrinking(tape, question, seconds_max, on_progress)
     kept = shrinking.least()
     batches = tuple(written(tape, kept))
+    fold = Refold(key, tape.recorded)
+    for number, batch in tape.batches(kept):
+        fold.take(number, batch)
     return Shrunk(
         key=key,
         kept=tuple(map(tape.position, kept)),
@@ -130,6 +147,7 @@ def _shrunk(
         events_before=tape.events,
         asked=shrinking.asked,
         minimal=shrinking.minimal,
+        where=question.renumbered(fold.now),
     )
 
 
@@ -139,18 +157,26 @@ def _shrunk(
 class _Question(Protocol):
     """What a try is asked."""
 
+    known: bool
+    """Whether it holds of all batches together, as was found out before."""
+
+    def renumbered(self, now: Ledger) -> Predicate | None:
+        """The predicate of a moment that it asks, by new numbers."""
+
     def begin(self) -> None:
         """A try begins."""
 
     def goes_on(self, before: tuple[ThreadState, FactsState], taken: Taken, *, last: bool) -> bool:
         """Whether it may still hold behind one more batch; `last`: it is the last of the log."""
 
-    def holds(self, tape: Tape, kept: Sequence[int], moment: Moment) -> bool:
-        """Whether it holds at the end."""
+    def holds(self, tape: Tape, kept: Sequence[int], moment: Moment, now: Ledger) -> bool:
+        """Whether it holds at the end; `now` knows what numbers are in what is left."""
 
 
 class _Holds:
     """A predicate of the last moment."""
+
+    known = True
 
     def __init__(self, where: Predicate) -> None:
         self._where = where
@@ -162,18 +188,32 @@ class _Holds:
         """Only the end counts."""
         return True
 
-    def holds(self, _tape: Tape, _kept: Sequence[int], moment: Moment) -> bool:
-        """Ask it."""
-        return bool(self._where(moment))
+    def holds(self, _tape: Tape, _kept: Sequence[int], moment: Moment, now: Ledger) -> bool:
+        """Ask it; a turn that it names is the same turn, whatever its number is now."""
+        where = self.renumbered(now)
+        return where is not None and bool(where(moment))
+
+    def renumbered(self, now: Ledger) -> Predicate | None:
+        """The predicate; None where it asks for a turn that is gone."""
+        if not isinstance(self._where, SummaryCovers):
+            return self._where
+        turn = now.turns.exact(self._where.turn)
+        return None if turn is None else SummaryCovers(turn)
 
 
 class _Differs:
     """The last batch is decided otherwise, in the same way as in the log, and none before it."""
 
+    known = True
+
     def __init__(self, found: Divergence, rules: Rules) -> None:
         self._kind = kind_of(found)
         self._rules = rules
         self._found = False
+
+    def renumbered(self, _now: Ledger) -> Predicate | None:
+        """No moment is asked."""
+        return None
 
     def begin(self) -> None:
         """Not yet found."""
@@ -186,7 +226,7 @@ class _Differs:
         self._found = last and differs is not None and kind_of(differs) == self._kind
         return differs is None or self._found
 
-    def holds(self, _tape: Tape, _kept: Sequence[int], _moment: Moment) -> bool:
+    def holds(self, _tape: Tape, _kept: Sequence[int], _moment: Moment, _now: Ledger) -> bool:
         """Whether the last batch was it."""
         return self._found
 
@@ -194,8 +234,14 @@ class _Differs:
 class _OfAll:
     """Something that is asked of the log as a whole."""
 
+    known = False
+
     def __init__(self, whole: Whole) -> None:
         self._whole = whole
+
+    def renumbered(self, _now: Ledger) -> Predicate | None:
+        """No moment is asked."""
+        return None
 
     def begin(self) -> None:
         """Nothing is remembered."""
@@ -204,7 +250,7 @@ class _OfAll:
         """Only the whole counts."""
         return True
 
-    def holds(self, tape: Tape, kept: Sequence[int], _moment: Moment) -> bool:
+    def holds(self, tape: Tape, kept: Sequence[int], _moment: Moment, _now: Ledger) -> bool:
         """Write it, and ask."""
         return bool(self._whole(in_memory(list(written(tape, kept)))))
 
@@ -249,10 +295,10 @@ def _first_divergence(log: EventLog, key: ThreadKey, rules: Rules) -> Divergence
 
 
 class _Shrinking:
-    def __init__(self, tape: Tape, question: _Question, steps_max: int, on_progress: Progress | None) -> None:
+    def __init__(self, tape: Tape, question: _Question, seconds_max: float, on_progress: Progress | None) -> None:
         self._tape = tape
         self._question = question
-        self._left = steps_max
+        self._ends_s = time.monotonic() + seconds_max
         self._last = len(tape) - 1
         self._on_progress = on_progress
         self.asked = 0
@@ -260,9 +306,11 @@ class _Shrinking:
 
     def least(self) -> list[int]:
         """The numbers of the batches that are left."""
-        kept = self._tried([], Refold(self._tape.key, self._tape.recorded), range(len(self._tape)))
-        if kept is None:
+        kept = [*range(len(self._tape))]
+        if not self._question.known and self._tried([], self._fresh(), kept) is None:
             raise InvalidInput("it does not hold of this thread and its user alone", what="where")
+        for of_user in (False, True):
+            kept = self._tried([], self._fresh(), self._tape.of(kept, user=of_user)) or kept
         size = len(kept)
         while size and self.minimal:
             size = max(1, min(size, len(kept)) // 2)
@@ -275,7 +323,7 @@ class _Shrinking:
 
     def _pass(self, kept: list[int], size: int) -> list[int]:
         """Try to leave out each stretch of so many, in order; what is in front of it is folded already."""
-        fold = Refold(self._tape.key, self._tape.recorded)
+        fold = self._fresh()
         start = 0
         while start < len(kept) and self.minimal:
             stretch, mark = kept[start : start + size], fold.mark()
@@ -287,7 +335,6 @@ class _Shrinking:
                 continue
             for number, batch in self._tape.batches(stretch):
                 fold.take(number, batch)
-            self._left -= len(stretch)
             start += size
         return kept
 
@@ -297,7 +344,9 @@ class _Shrinking:
         self._question.begin()
         rest: list[int] = []
         for number, batch in self._tape.batches(numbers):
-            self._left -= 1
+            if len(rest) % _LOOK_EVERY == 0 and time.monotonic() > self._ends_s:
+                self.minimal = False
+                return None
             before = fold.now.thread, fold.now.facts
             taken = fold.take(number, batch)
             if taken is None:
@@ -305,9 +354,10 @@ class _Shrinking:
             rest.append(number)
             if not self._question.goes_on(before, taken, last=number == self._last):
                 return None
-        if self._left < 0:
-            self.minimal = False
-        return rest if self._question.holds(self._tape, [*front, *rest], fold.moment) else None
+        return rest if self._question.holds(self._tape, [*front, *rest], fold.moment, fold.now) else None
+
+    def _fresh(self) -> Refold:
+        return Refold(self._tape.key, self._tape.recorded)
 
     def _tell(self, kept: Sequence[int]) -> None:
         if self._on_progress is not None:

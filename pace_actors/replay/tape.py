@@ -86,6 +86,10 @@ class Tape:
         """Where a batch begins in the log."""
         return self._positions[number]
 
+    def of(self, numbers: Sequence[int], *, user: bool) -> list[int]:
+        """Those of them that are of the user; or those of the thread."""
+        return [number for number in numbers if self._of_user[number] == user]
+
     def batches(self, numbers: Sequence[int]) -> Iterator[tuple[int, Batch]]:
         """Some batches, by ascending numbers."""
         held = self._held

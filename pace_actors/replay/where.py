@@ -65,6 +65,18 @@ class Where:
         return self._holds(moment)
 
 
+class SummaryCovers(Where):
+    """Whether the accepted summary stands for a turn."""
+
+    def __init__(self, turn: int) -> None:
+        super().__init__(self._covers)
+        self.turn = turn
+
+    def _covers(self, moment: Moment) -> bool:
+        state = moment.state
+        return state.summary is not None and state.first_turn <= self.turn <= state.covered
+
+
 def predicate(words: str) -> Where:
     """What the words ask. Raises `InvalidInput` for what is neither one of the forms nor an expression."""
     words = words.strip()
@@ -73,12 +85,7 @@ def predicate(words: str) -> Where:
     if found := _EXISTS.fullmatch(words):
         return _contains("facts", found["words"].casefold())
     if found := _COVERS.fullmatch(words):
-        turn = int(found["turn"])
-        return Where(
-            lambda moment: (
-                moment.state.summary is not None and (moment.state.first_turn <= turn <= moment.state.covered)
-            )
-        )
+        return SummaryCovers(int(found["turn"]))
     if found := _SIZE.fullmatch(words):
         compare, size = _COMPARE[found["compare"] or "=="], int(found["size"])
         return Where(lambda moment: compare(len(moment.state.window), size))
