@@ -5,8 +5,10 @@ before. What is said only of something that is gone goes with it:
 
 - a decision that displaces, withdraws, replaces or asks for nothing that is left, or ends a session that is not there,
   is left out of its batch; a batch that would say nothing any more is gone;
-- an answer goes with its request, what was extracted with its turn, what confirms a fact with that fact;
-- a request whose base is gone begins where coverage stands, without a base;
+- an answer goes with its request, though what was asked for next, because of it, stays; what was extracted goes with
+  its turn, what confirms a fact with that fact;
+- a request whose base is gone begins where coverage stands, without a base; one for turns that are now in the window
+  ends before them;
 - a place in the log that is gone is the last place that is left before it. So is a turn of another conversation.
 
 A batch that `evolve` cannot take in, because something it needs is missing, is gone too.
@@ -49,6 +51,7 @@ from pace_actors.events import (
     SourceSwitched,
     SummaryAccepted,
     SummaryInvalidated,
+    SummaryRejected,
     SummaryRequested,
     ThreadErased,
     TurnHeard,
@@ -132,6 +135,10 @@ class Ledger:
         """Position of the last event so far."""
         self.index = 0
         """Of the batch that is being taken in."""
+        self.unasked = False
+        """Whether it is an answer to a request that is gone."""
+        self.displaced = 0
+        """Up to which turn all have left the window, with what it displaces itself."""
         self.turns = Numbers(recorded.turns)
         self.sessions = Numbers(recorded.sessions)
         self.versions = Numbers(recorded.versions)
@@ -154,6 +161,7 @@ class Ledger:
         version = (self.facts if of_user else self.thread).version + 1
         if of_user and version == 1 and self.recorded.opened and not isinstance(batch.heard, FactsOpened):
             raise Gone
+        self.displaced = self.thread.displaced
         renumber = HEARD.get(type(batch.heard))
         heard = batch.heard if renumber is None else renumber(self, batch.heard)
         versions, position = self.known_at if of_user else self.at, self.head + 1
@@ -200,8 +208,7 @@ def _context(known: Ledger, ref: ContextRef) -> ContextRef:
 
 def _answer(known: Ledger, heard: AnswerArrived) -> AnswerArrived:
     version = known.versions.exact(heard.version)
-    if version is None and known.versions.knows(heard.version):
-        raise Gone
+    known.unasked = version is None and known.versions.knows(heard.version)
     return replace(
         heard,
         session=known.sessions.upto(heard.session),
@@ -295,6 +302,7 @@ def _displaced(known: Ledger, _heard: Heard, decision: TurnsDisplaced, _old: int
         to = known.turns.upto(decision.to)
         if not any(turn.live.turn <= to for turn in known.thread.window):
             return None
+    known.displaced = max(known.displaced, to)
     return decision if to == decision.to else TurnsDisplaced(to=to)
 
 
@@ -305,7 +313,7 @@ def _requested(
     first = known.turns.onward(decision.covers.first)
     if base is None or base_at is None:
         base, base_at, first = 0, 0, known.thread.covered + 1
-    last = known.turns.upto(decision.covers.last)
+    last = min(known.turns.upto(decision.covers.last), known.displaced)
     if first > last:
         return None
     return replace(
@@ -326,9 +334,19 @@ def _heard_at(known: Ledger, first: int) -> int:
     return next((turn.at for turn in shown if turn.turn >= first), known.thread.version + 1)
 
 
-def _accept(known: Ledger, heard: AnswerArrived, decision: SummaryAccepted, _old: int, _new: int) -> SummaryAccepted:
+def _accepted(
+    known: Ledger, heard: AnswerArrived, decision: SummaryAccepted, _old: int, _new: int
+) -> SummaryAccepted | None:
+    if known.unasked:
+        return None
     known.accepted.note(heard.version, known.versions.upto(heard.version))
     return decision
+
+
+def _rejected(
+    known: Ledger, _heard: AnswerArrived, decision: SummaryRejected, _old: int, _new: int
+) -> SummaryRejected | None:
+    return None if known.unasked else decision
 
 
 def _invalidated(
@@ -417,7 +435,8 @@ DECIDED: Final[dict[type[Decided], Callable[[Ledger, Any, Any, int, int], Decide
     TurnRecorded: _turn,
     TurnsDisplaced: _displaced,
     SummaryRequested: _requested,
-    SummaryAccepted: _accept,
+    SummaryAccepted: _accepted,
+    SummaryRejected: _rejected,
     SummaryInvalidated: _invalidated,
     TurnWithdrawn: _withdrawn,
     SessionEnded: _ended,

@@ -311,14 +311,13 @@ class _Shrinking:
             raise InvalidInput("it does not hold of this thread and its user alone", what="where")
         for of_user in (False, True):
             kept = self._tried([], self._fresh(), self._tape.of(kept, user=of_user)) or kept
-        size = len(kept)
-        while size and self.minimal:
-            size = max(1, min(size, len(kept)) // 2)
-            before = len(kept)
-            kept = self._pass(kept, size)
-            self._tell(kept)
-            if size == 1 and len(kept) == before:
-                break
+        before = len(kept) + 1
+        while len(kept) < before and self.minimal:  # what is gone at last may free a stretch that could not go before
+            before, size = len(kept), len(kept)
+            while size > 1 and self.minimal:
+                size = max(1, min(size, len(kept)) // 2)
+                kept = self._pass(kept, size)
+                self._tell(kept)
         return kept
 
     def _pass(self, kept: list[int], size: int) -> list[int]:
