@@ -27,7 +27,7 @@ __all__ = ["REDACTION_VERSION", "RedactionPolicy", "redact"]
 RedactionPolicy = Literal["mask", "withhold", "off"]
 """`mask`: each secret becomes `[redacted:kind:n]`; `withhold`: a text with a secret becomes its length; `off`."""
 
-_MARK = re.compile(r"\[redacted:[a-z_]{1,20}:\d{1,9}\]|\[withheld:\d{1,12} characters\]")
+MARK = re.compile(r"\[redacted:[a-z_]{1,20}:\d{1,9}\]|\[withheld:\d{1,12} characters\]")
 _ROUNDS_MAX = 8
 _REPEATS_MAX = 64
 _WORD_CHARS_MAX = 512
@@ -207,7 +207,7 @@ def _around_marks(text: str, spans: Iterable[Span]) -> list[Span]:
     found = list(spans)
     if not found:
         return found
-    marks = [match.span() for match in _MARK.finditer(text)]
+    marks = [match.span() for match in MARK.finditer(text)]
     ends = [end for _, end in marks]
     clear: list[Span] = []
     for span in _merged(found) if marks else found:  # merged, so that each mark is looked at once

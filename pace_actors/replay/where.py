@@ -34,8 +34,8 @@ from pace_actors.events import (
 )
 from pace_actors.replay.moments import Moment
 
-_CONTAINS: Final = re.compile(r'(?P<part>context|window|summary|facts) contains "(?P<words>.+)"', re.DOTALL)
-_EXISTS: Final = re.compile(r'fact exists "(?P<words>.+)"', re.DOTALL)
+CONTAINS: Final = re.compile(r'(?P<part>context|window|summary|facts) contains "(?P<words>.+)"', re.DOTALL)
+EXISTS: Final = re.compile(r'fact exists "(?P<words>.+)"', re.DOTALL)
 _COVERS: Final = re.compile(r"summary covers (?P<turn>\d+)")
 _EVENT: Final = re.compile(r"(?P<half>decided|heard) (?P<type>\w+)")
 _SIZE: Final = re.compile(r"window size (?P<compare>==|!=|<=|>=|<|>)? ?(?P<size>\d+)")
@@ -80,9 +80,9 @@ class SummaryCovers(Where):
 def predicate(words: str) -> Where:
     """What the words ask. Raises `InvalidInput` for what is neither one of the forms nor an expression."""
     words = words.strip()
-    if found := _CONTAINS.fullmatch(words):
+    if found := CONTAINS.fullmatch(words):
         return _contains(found["part"], found["words"].casefold())
-    if found := _EXISTS.fullmatch(words):
+    if found := EXISTS.fullmatch(words):
         return _contains("facts", found["words"].casefold())
     if found := _COVERS.fullmatch(words):
         return SummaryCovers(int(found["turn"]))
@@ -112,7 +112,7 @@ def _name(event: Heard | Decided) -> str:
 
 
 def _contains(part: str, words: str) -> Where:
-    text = _PARTS[part]
+    text = PARTS[part]
     return Where(
         lambda moment: words in text(moment).casefold(),
         cheap=part in ("window", "summary"),
@@ -157,7 +157,7 @@ def _facts(moment: Moment) -> str:
     return "\n".join(f"{fact.subject} {fact.predicate} {fact.value}" for fact in known)
 
 
-_PARTS: Final[Mapping[str, Callable[[Moment], str]]] = {
+PARTS: Final[Mapping[str, Callable[[Moment], str]]] = {
     "context": _context,
     "window": _window,
     "summary": _summary,

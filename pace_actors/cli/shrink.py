@@ -1,0 +1,76 @@
+"""`pace shrink`: the smallest log that still shows it, and one that may leave the house."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pace_actors.cli.options import directory, examples, find_thread, json_option, reaching, reading, user_option
+from pace_actors.cli.screen import Bar, console, counted, print_json, shown_key
+from pace_actors.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from eventlog import EventLog
+    from pace_actors.replay import Small
+
+EXAMPLES = examples(
+    "pace shrink ada.pace kitchen --where 'context contains \"Lisbon\"' -o small.pace",
+    "pace shrink ada.pace kitchen --where 'len(state.pending) > 10' -o small.jsonl --anonymise",
+    "pace shrink ada.pace kitchen --where diverges -o small.pace      a rule decides otherwise today",
+    "pace shrink ada.pace kitchen --anonymise -o all.pace             the whole thread, in stand-ins",
+)
+
+
+@click.command("shrink", short_help="Make the smallest log that still shows it; --anonymise its words.", epilog=EXAMPLES)
+@directory
+@click.argument("thread")
+@user_option
+@click.option("--where", metavar="WORDS", help="What must hold at the end: as in `pace bisect`, or 'diverges'.")
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="PLACE", help="A new directory, or *.jsonl.")
+@click.option("--anonymise", is_flag=True, help="Replace every text and id by a stand-in of the same shape and length.")
+@click.option("--all", "every", is_flag=True, help="Look after every event for the first time that it held.")
+@click.option("--seconds", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Longest to look.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    directory: str,
+    thread: str,
+    *,
+    user: str | None,
+    where: str | None,
+    output: str,
+    anonymise: bool,
+    every: bool,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Leave out of a THREAD and its user's facts whatever is not needed for WORDS to hold at the end.
+
+    What is left is a log of its own, with its numbers made small: no batch of it can be left out. Everything is kept as
+    it was recorded, and nothing decided again; only 'diverges', a decision that today's rules make otherwise, leaves
+    out what would make them decide otherwise elsewhere.
+
+    With --anonymise every text and id is replaced, the same by the same, by others of the same length and script, and
+    WORDS with them: what to ask of the new log is printed. Times, lengths and numbers stay as they are. Without --where
+    the whole thread and its user's facts are written.
+
+    Exit code 1 where --seconds went by before nothing more could be left out.
+    """
+    from pace_actors.replay import small_log  # noqa: PLC0415
+
+    if where is None and not anonymise:
+        raise click.UsageError("give --where, --anonymise, or both")
+    with reading(directory) as log, Bar("shrinking") as bar, reaching("output"):
+        key = find_thread(log, thread, user)
+        small = small_log(
+            log, key, where, output, anonymise=anonymise, every=every, seconds_max=seconds, on_progress=bar
+        )
+    if as_json:
+        print_json(_json(small, output))
+    else:
+        _show(small, output)
+    ctx.exit(0 if small.minimal else 1)
