@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "why": "pace_actors.cli.why",
     "replay": "pace_actors.cli.replay",
     "bisect": "pace_actors.cli.bisect",
+    "shrink": "pace_actors.cli.shrink",
     "stats": "pace_actors.cli.stats",
     "simulate": "pace_actors.cli.simulate",
     "bench": "pace_actors.cli.bench",

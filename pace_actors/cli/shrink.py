@@ -10,10 +10,8 @@ import click
 
 from pace_actors.cli.options import directory, examples, find_thread, json_option, reaching, reading, user_option
 from pace_actors.cli.screen import Bar, console, counted, print_json, shown_key
-from pace_actors.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from eventlog import EventLog
     from pace_actors.replay import Small
 
 EXAMPLES = examples(
@@ -24,7 +22,7 @@ EXAMPLES = examples(
 )
 
 
-@click.command("shrink", short_help="Make the smallest log that still shows it; --anonymise its words.", epilog=EXAMPLES)
+@click.command("shrink", short_help="Make the smallest log that still shows it.", epilog=EXAMPLES)
 @directory
 @click.argument("thread")
 @user_option
@@ -74,3 +72,45 @@ def command(
     else:
         _show(small, output)
     ctx.exit(0 if small.minimal else 1)
+
+
+def _json(small: Small, output: str) -> dict[str, Any]:
+    return {"output": output, "user": small.key.user, "thread": small.key.thread, **_counts(small)}
+
+
+def _counts(small: Small) -> dict[str, Any]:
+    return {
+        "where": small.where,
+        "batches": small.batches,
+        "events": small.events,
+        "batches_before": small.batches_before,
+        "events_before": small.events_before,
+        "asked": small.asked,
+        "minimal": small.minimal,
+    }
+
+
+def _show(small: Small, output: str) -> None:
+    out = console()
+    out.print(
+        f"{counted(small.events, 'event')} in {counted(small.batches, 'batch', 'batches')} left of "
+        f"{counted(small.events_before, 'event')}: {output}, thread {shown_key(small.key)}",
+        style="bold green",
+    )
+    if not small.minimal:
+        out.print("more could perhaps be left out: the time was over (--seconds)", style="yellow")
+    named = f"{shlex.quote(small.key.thread)} --user {shlex.quote(small.key.user)}"
+    for line in _next(small, shlex.quote(output), named):
+        out.print(line, soft_wrap=True)
+
+
+def _next(small: Small, output: str, named: str) -> list[str]:
+    """What can be done with it."""
+    if Path(output).suffix == ".jsonl":
+        return [
+            *([f"it holds there: {small.where}"] if small.where else []),
+            f"python -m eventlog import {output} --into …",
+        ]
+    if small.where == "diverges" or not small.where:
+        return [f"pace replay {output} --check"]
+    return [f"pace bisect {output} {named} --where {shlex.quote(small.where)}"]

@@ -7,11 +7,14 @@ from pace_actors.replay.fold import Broken, Replayed, replay, replay_facts, repl
 from pace_actors.replay.history import History, history, read_batch
 from pace_actors.replay.moments import Moment, moment_at, moments
 from pace_actors.replay.places import place_of, receipt_of, turn_named
+from pace_actors.replay.shrink import DIVERGES, Shrunk, shrink, shrink_whole
+from pace_actors.replay.small import Small, holds_in, small_log
 from pace_actors.replay.sources import opened
 from pace_actors.replay.where import predicate
 from pace_actors.replay.why import Link, Why, why_context, why_fact, why_missing, why_rejected, why_turn
 
 __all__ = [
+    "DIVERGES",
     "Bisected",
     "Broken",
     "Changed",
@@ -25,11 +28,14 @@ __all__ = [
     "Predicate",
     "Replayed",
     "Rules",
+    "Shrunk",
+    "Small",
     "Why",
     "bisect",
     "check",
     "diff",
     "history",
+    "holds_in",
     "moment_at",
     "moments",
     "opened",
@@ -40,6 +46,9 @@ __all__ = [
     "replay",
     "replay_facts",
     "replay_thread",
+    "shrink",
+    "shrink_whole",
+    "small_log",
     "turn_named",
     "what_if",
     "why_context",

@@ -15,7 +15,7 @@ are those of what is left.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -74,7 +74,7 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
         return in_memory(self.batches)
 
 
-def in_memory(batches: Sequence[Written]) -> MemoryLog:
+def in_memory(batches: Iterable[Written]) -> MemoryLog:
     """A log of these batches."""
     log = MemoryLog(REGISTRY)
     for batch in batches:
