@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pace_actors.cli.options import directory, examples, find_thread, json_option, reaching, reading, user_option
+from pace_actors.cli.options import examples, find_thread, json_option, log_argument, reaching, replaying, user_option
 from pace_actors.cli.screen import Bar, console, counted, print_json, shown_key
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ EXAMPLES = examples(
 
 
 @click.command("shrink", short_help="Make the smallest log that still shows it.", epilog=EXAMPLES)
-@directory
-@click.argument("thread")
+@log_argument
+@click.argument("thread", required=False)
 @user_option
 @click.option("--where", metavar="WORDS", help="What must hold at the end: as in `pace bisect`, or 'diverges'.")
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="PLACE", help="A new directory, or *.jsonl.")
@@ -36,7 +35,7 @@ EXAMPLES = examples(
 def command(
     ctx: click.Context,
     directory: str,
-    thread: str,
+    thread: str | None,
     *,
     user: str | None,
     where: str | None,
@@ -62,7 +61,7 @@ def command(
 
     if where is None and not anonymise:
         raise click.UsageError("give --where, --anonymise, or both")
-    with reading(directory) as log, Bar("shrinking") as bar, reaching("output"):
+    with replaying(directory) as log, Bar("shrinking") as bar, reaching("output"):
         key = find_thread(log, thread, user)
         small = small_log(
             log, key, where, output, anonymise=anonymise, every=every, seconds_max=seconds, on_progress=bar
@@ -106,11 +105,6 @@ def _show(small: Small, output: str) -> None:
 
 def _next(small: Small, output: str, named: str) -> list[str]:
     """What can be done with it."""
-    if Path(output).suffix == ".jsonl":
-        return [
-            *([f"it holds there: {small.where}"] if small.where else []),
-            f"python -m eventlog import {output} --into …",
-        ]
     if small.where == "diverges" or not small.where:
         return [f"pace replay {output} --check"]
     return [f"pace bisect {output} {named} --where {shlex.quote(small.where)}"]

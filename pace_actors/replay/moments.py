@@ -48,13 +48,19 @@ def moments(log: EventLog, key: ThreadKey, after: Moment | None = None) -> Itera
     today's rules cannot apply.
     """
     now = after or Moment(key=key)
+    for batch in batches_of(log, key, now):
+        now = now.after(batch)
+        yield batch, now
+
+
+def batches_of(log: EventLog, key: ThreadKey, after: Moment | None = None) -> Iterator[Batch]:
+    """The batches of a thread and of its user, in the order of the log; those behind a moment, if one is given."""
+    now = after or Moment(key=key)
     streams = (
         batches(log.read(key.stream, now.state.version)),
         batches(log.read(UserKey(key.user).stream, now.facts.version)),
     )
-    for batch in merge(*streams, key=lambda batch: batch.position):
-        now = now.after(batch)
-        yield batch, now
+    return merge(*streams, key=lambda batch: batch.position)
 
 
 def moment_at(log: EventLog, key: ThreadKey, position: int) -> Moment:

@@ -20,6 +20,7 @@ class Mark(NamedTuple):
     facts: FactsState
     head: int
     following: int
+    last: Batch | None
     same: bool
     lengths: tuple[int, ...]
 
@@ -32,6 +33,7 @@ class Refold:
         self._key = key
         self._stream = key.stream
         self._following = 0
+        self._last: Batch | None = None
         self._same = True
         """Whether nothing is missing so far."""
 
@@ -39,17 +41,18 @@ class Refold:
     def moment(self) -> Moment:
         """What is so far."""
         now = self.now
-        return Moment(key=self._key, position=now.head, state=now.thread, facts=now.facts)
+        return Moment(key=self._key, position=now.head, state=now.thread, facts=now.facts, batch=self._last)
 
     def mark(self) -> Mark:
         """To come back to."""
         now = self.now
-        return Mark(now.thread, now.facts, now.head, self._following, self._same, tuple(map(len, now.all)))
+        lengths = tuple(map(len, now.all))
+        return Mark(now.thread, now.facts, now.head, self._following, self._last, self._same, lengths)
 
     def back(self, mark: Mark) -> None:
         """As it was then."""
         now = self.now
-        now.thread, now.facts, now.head, self._following, self._same, lengths = mark
+        now.thread, now.facts, now.head, self._following, self._last, self._same, lengths = mark
         for numbers, length in zip(now.all, lengths, strict=True):
             numbers.cut(length)
 
@@ -66,7 +69,9 @@ class Refold:
         try:
             taken = now.renumbered(batch, of_user=of_user, same=self._same)
             heard, decided = taken.batch.heard, taken.batch.decided
-            if of_user:
+            if number == now.recorded.unfoldable:
+                pass
+            elif of_user:
                 now.facts = facts.evolve(now.facts, heard, decided)
             else:
                 now.thread = thread.evolve(now.thread, heard, decided)
@@ -79,4 +84,5 @@ class Refold:
             return None
         self._following = number + 1
         now.head = taken.batch.last_position
+        self._last = taken.batch
         return taken

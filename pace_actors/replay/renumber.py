@@ -83,6 +83,8 @@ class Recorded(msgspec.Struct):
     """Whether the user's stream begins with its salt."""
     broken: bool = False
     """Whether the thread contradicts itself already as it is recorded; else it must not where something is missing."""
+    unfoldable: int = -1
+    """The last batch, if today's rules cannot apply what it decided; it is taken in without being applied."""
 
     def note(self, batch: Batch, before: ThreadState, after: ThreadState) -> None:
         """One more batch."""

@@ -15,7 +15,7 @@ are those of what is left.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -28,7 +28,7 @@ from pace_actors.events import REGISTRY
 from pace_actors.replay.bisect import Predicate, bisect
 from pace_actors.replay.check import TODAY, Divergence, Rules, divergence
 from pace_actors.replay.fold import Progress
-from pace_actors.replay.moments import Moment, moments
+from pace_actors.replay.moments import Moment, batches_of
 from pace_actors.replay.refold import Refold
 from pace_actors.replay.renumber import Ledger, Taken
 from pace_actors.replay.tape import Tape, Written, written
@@ -39,6 +39,8 @@ SECONDS_MAX: Final = 60.0
 """Then the smallest that was found is the answer."""
 _LOOK_EVERY: Final = 256
 """After so many batches the clock is looked at."""
+FEW: Final = 40
+"""Of so many batches each stretch is tried."""
 DIVERGES: Final = "diverges"
 """As a predicate: a batch is decided otherwise by today's rules, as `check` finds it."""
 Diverges = Literal["diverges"]
@@ -282,12 +284,12 @@ def _first_time(log: EventLog, key: ThreadKey, where: Predicate, *, every: bool,
 
 def _first_divergence(log: EventLog, key: ThreadKey, rules: Rules) -> Divergence:
     before = Moment(key=key)
-    for batch, moment in moments(log, key):
+    for batch in batches_of(log, key):
         state = before.state if batch.stream == key.stream else before.facts
         differs = None if batch.erased else divergence(batch, state, rules)
         if differs is not None:
             return differs
-        before = moment
+        before = before.after(batch)
     raise InvalidInput("every decision on this thread and its user is the one that today's rules make", what="where")
 
 
@@ -318,7 +320,30 @@ class _Shrinking:
                 size = max(1, min(size, len(kept)) // 2)
                 kept = self._pass(kept, size)
                 self._tell(kept)
+        return kept if len(kept) > FEW else self._without_any_stretch(kept)
+
+    def _without_any_stretch(self, kept: list[int]) -> list[int]:
+        """Of few batches each stretch is tried, the longest first: of all, of the thread's, of the user's.
+
+        In a conversation that goes on evenly each turn pushes out another one, so that many have to leave at once,
+        while what is learnt in between has to stay.
+        """
+        smaller: list[int] | None = kept
+        while smaller is not None and self.minimal:
+            kept = smaller
+            smaller = next((rest for stretch in self._stretches(kept) if (rest := self._left(kept, stretch))), None)
+            self._tell(kept)
         return kept
+
+    def _stretches(self, kept: list[int]) -> Iterator[frozenset[int]]:
+        for part in (kept, self._tape.of(kept, user=False), self._tape.of(kept, user=True)):
+            for size in range(len(part) - 1, 0, -1):
+                yield from (frozenset(part[start : start + size]) for start in range(len(part) - size + 1))
+
+    def _left(self, kept: list[int], stretch: frozenset[int]) -> list[int] | None:
+        if not self.minimal:
+            return None
+        return self._tried([], self._fresh(), [number for number in kept if number not in stretch])
 
     def _pass(self, kept: list[int], size: int) -> list[int]:
         """Try to leave out each stretch of so many, in order; what is in front of it is folded already."""

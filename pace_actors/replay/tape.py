@@ -12,10 +12,10 @@ import msgspec
 from eventlog import EventLog, StoredEvent
 from eventlog.copying import Copied
 from eventlog.types import Part
-from pace_actors.domain import thread
-from pace_actors.domain.fold import Batch, batches, erasure_key, rewording_key, switch_key
-from pace_actors.domain.keys import delivery_key, erased_key, fence_key
-from pace_actors.domain.state import EMPTY
+from pace_actors.domain.fold import Batch, batches
+from pace_actors.domain.keys import delivery_key, erased_key, erasure_key, fence_key, rewording_key, switch_key
+from pace_actors.domain.state import EMPTY, ThreadState
+from pace_actors.errors import Unfoldable
 from pace_actors.events import (
     REGISTRY,
     CandidatesExtracted,
@@ -27,7 +27,7 @@ from pace_actors.events import (
     SourceSwitched,
     WithdrawAsked,
 )
-from pace_actors.replay.fold import PROGRESS_BATCHES, Progress
+from pace_actors.replay.fold import PROGRESS_BATCHES, Progress, evolved
 from pace_actors.replay.refold import Refold
 from pace_actors.replay.renumber import Recorded, Taken
 from pace_actors.values import ThreadKey, UserKey
@@ -55,15 +55,24 @@ class Tape:
         for batch in self._read((0, 0)):
             if batch.position > upto:
                 break
+            before = state
             if batch.stream == key.stream:
-                before, state = state, thread.evolve(state, batch.heard, batch.decided)
-                recorded.note(batch, before, state)
-            else:
-                recorded.note(batch, state, state)
+                state = self._after(state, batch, upto, recorded)
+            recorded.note(batch, before, state)
             self._note(batch)
             if on_progress is not None and len(self) % PROGRESS_BATCHES == 0:
                 on_progress(batch.last_position, upto)
         self.recorded = recorded.in_order()
+
+    def _after(self, state: ThreadState, batch: Batch, upto: int, recorded: Recorded) -> ThreadState:
+        """The last batch may be one that today's rules cannot apply: it is what somebody looks for."""
+        try:
+            return evolved(state, batch)
+        except Unfoldable:
+            if batch.position != upto:
+                raise
+            recorded.unfoldable = len(self)
+            return state
 
     def __len__(self) -> int:
         return len(self._positions)

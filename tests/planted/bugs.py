@@ -5,6 +5,7 @@ Six are rules turned round, four are settings that somebody has chosen badly. Ea
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -42,8 +43,8 @@ class Bug(NamedTuple):
 def late_summary(world: Unwatched, patch: Patch) -> int:
     """A summary of fewer turns arrives after a newer one, and stands."""
     last_arrival_wins(patch)
-    world.talk(12, {2: "Mira's train is at nine."}, every_s=1)
-    early, later = world.requests()[0], world.requests()[-1]
+    world.talk(12, {1: "Mira's train is at nine."}, every_s=1)
+    early, later = world.requests()[:2]
     world.chatter()
     world.deliver(later.version, "They saw things near the harbour. Mira's train is at nine.")
     world.talk(10)
@@ -73,8 +74,9 @@ def newest_pair(world: Unwatched, patch: Patch) -> int:
     world.chatter()
     fold_only_the_newest(patch)
     world.talk(8, {1: "The code of the gate is heron."}, every_s=2)
-    first = next(request for request in world.requests() if request.covers.first > 12 and request.covers.last > 12)
-    caused = next(b.position for b in world.stored() if first in b.decided)
+    asked = itertools.pairwise(world.requests())
+    first = next(later for earlier, later in asked if later.covers.first > earlier.covers.last + 1)
+    caused = next(batch.position for batch in world.stored() if first in batch.decided)
     world.talk(12)
     return caused
 
@@ -82,7 +84,7 @@ def newest_pair(world: Unwatched, patch: Patch) -> int:
 def withdrawn_in_flight(world: Unwatched, patch: Patch) -> int:
     """A turn is forgotten while a summary of it is being made, and comes back with that summary."""
     only_what_is_covered_is_invalidated(patch)
-    world.talk(10, {6: "I live in Bergen."})
+    world.talk(10, {8: "I live in Bergen."})
     world.chatter()
     world.record("Where was I?")
     world.advance(1)
@@ -99,6 +101,7 @@ def forgotten_fact(world: Unwatched, patch: Patch) -> int:
     world.know.forget(query="Bergen", confirm=True, keep_turns=True)
     world.chatter()
     patch.setattr(FactsState, "is_tombstoned", lambda *_: False)
+    world.reset()
     world.talk(4, {2: "I live in Bergen."})
     caused = world.last_fact("FactAdded")
     world.talk(12)
@@ -163,12 +166,15 @@ def few_facts(world: Unwatched, _: Patch) -> int:
     return caused
 
 
-HELD: Mapping[str, Any] = {"coalesce": False, "summary_deadline_s": 600}
+HELD: Mapping[str, Any] = {"coalesce": False, "summary_deadline_s": 600, "window": 2}
+SHORT: Mapping[str, Any] = {"window": 2}
 BUGS: tuple[Bug, ...] = (
     Bug("late-summary", "It knew when Mira's train goes, and then it did not.", late_summary, HELD, script=held),
     Bug("after-reset", "I had started afresh, and it still talks about before.", after_reset),
-    Bug("newest-pair", "I told it the code of the gate, and it has no idea.", newest_pair),
-    Bug("withdrawn-in-flight", "I had it forget where I live, and it says it again.", withdrawn_in_flight),
+    Bug("newest-pair", "I told it the code of the gate, and it has no idea.", newest_pair, SHORT),
+    Bug(
+        "withdrawn-in-flight", "I had it forget where I live, and it says it again.", withdrawn_in_flight, {"window": 2}
+    ),
     Bug("forgotten-fact", "What I deleted is back in the list.", forgotten_fact),
     Bug("wide-gap", "It was sure where I work, and now says something else.", wide_gap),
     Bug("small-window", "Since yesterday it forgets what I said a minute ago.", small_window),
@@ -180,7 +186,7 @@ BUGS: tuple[Bug, ...] = (
 
 def plant(bug: Bug, folder: Path) -> int:
     """Write the log of a bug to a directory of its name, and say at which position its cause is."""
-    world = Unwatched(script=bug.script, facts_max=bug.facts_max, window=4, **bug.settings)
+    world = Unwatched(script=bug.script, facts_max=bug.facts_max, **{"window": 4, **bug.settings})
     with pytest.MonkeyPatch.context() as patch:
         caused = bug.plant(world, patch)
         world.keep(folder / bug.name)
