@@ -186,6 +186,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
     eventlog_errors.PermissionDenied: 2,
     eventlog_errors.NotALog: 7,
     eventlog_errors.BadRecord: 7,
+    eventlog_errors.BadExport: 7,
     eventlog_errors.UnknownType: 7,
     eventlog_errors.NoUpcaster: 7,
     eventlog_errors.InvalidArgument: 2,

@@ -52,6 +52,8 @@ class Row(NamedTuple):
 
 def table() -> list[Row]:
     """Every exit code, what it means, and the errors that lead to it: made from the classes themselves."""
+    import pace_actors.pace  # noqa: F401, PLC0415 - every class is known when everything is loaded
+
     errors: dict[int, list[str]] = {code: [] for code in MEANINGS}
     for kind in error_kinds():
         errors.setdefault(exit_code(kind.__new__(kind)), []).append(kind.code)
