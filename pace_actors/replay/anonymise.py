@@ -36,12 +36,12 @@ from pace_actors.events import (
     SettingsChanged,
     TurnHeard,
 )
-from pace_actors.replay.stand_ins import StandIns, words_in
+from pace_actors.replay.stand_ins import StandIns, pieces_in, words_in
 from pace_actors.replay.tape import Written
 from pace_actors.values import DEFAULT_USER, PREFERENCE, Candidate, Microseconds, ThreadKey, UserKey
 
 SECRET_BYTES: Final = 32
-_OWN_ID: Final = re.compile(rf"({OWN_ID_PREFIX}[0-9a-f]{{16}})([0-9a-f]{{16}})")
+_OWN_ID: Final = re.compile(rf"{OWN_ID_PREFIX}([0-9a-f]{{32}})")
 _HEXADECIMAL: Final = re.compile(r"[0-9a-f]{12,64}")
 _PATTERNS: Final = "patterns "
 _IDS: Final = frozenset({"turn_id", "thread"})
@@ -61,16 +61,22 @@ class Anonymiser:
     def __init__(self, batches: Iterable[Written], secret: bytes | None = None) -> None:
         self._secret = secrets.token_bytes(SECRET_BYTES) if secret is None else secret
         words: set[str] = set()
+        ids: set[bytes] = set()
+        avoided: set[str] = set()
         keys: set[bytes] = set()
         triples: set[bytes] = set()
         for batch in batches:
             for text in _texts_of(batch):
                 words.update(words_in(text))
+            if isinstance(batch.heard, TurnHeard) and (own := _OWN_ID.fullmatch(batch.heard.turn_id)):
+                ids.add(bytes.fromhex(own[1]))
+            avoided.update(pieces_in(batch.correlation.lower(), getattr(batch.heard, "turn_id", "").lower()))
             for candidate in _candidates(batch.heard):
                 keys.add(candidate.key)
                 triples.add(candidate.triple)
-        self.stand_ins = StandIns(self._secret, words)
-        self._keys, self._triples = (self._in_order(found - {b""}) for found in (keys, triples))
+        self.stand_ins = StandIns(self._secret, words, avoided)
+        self._keys, self._triples = (_in_order(found - {b""}, self._digest) for found in (keys, triples))
+        self._ids = _in_order(ids, self._made)
 
     def __call__(self, batch: Written) -> Written:
         """The same batch in stand-ins."""
@@ -102,9 +108,10 @@ class Anonymiser:
         return stream if user is None else UserKey(self._user(user.user)).stream
 
     def identifier(self, text: str) -> str:
-        """An id. Those that the program made keep their form, and the time in them."""
+        """An id. Those that the program made keep their form and their order, and become digits alone: no words."""
         if own := _OWN_ID.fullmatch(text):
-            return own[1] + self._hexadecimal(own[2])
+            made = bytes.fromhex(own[1])
+            return OWN_ID_PREFIX + self._ids.get(made, self._made(made)).hex()
         return self._hexadecimal(text) if _HEXADECIMAL.fullmatch(text) else self.stand_ins.identifier(text)
 
     def text(self, name: str, text: str) -> str:
@@ -187,12 +194,17 @@ class Anonymiser:
         )
 
     def _hexadecimal(self, text: str) -> str:
-        whole = blake2b(text.encode(), key=self._secret, digest_size=64, person=b"pace hex").hexdigest()
-        return whole[: len(text)]
+        """As many digits: no word can come of them."""
+        drawn = blake2b(text.encode(), key=self._secret, digest_size=64, person=b"pace id").digest()
+        return str(int.from_bytes(drawn, "big") % 10 ** len(text)).zfill(len(text))
 
-    def _in_order(self, old: set[bytes]) -> dict[bytes, bytes]:
-        """Each as random as it was, and between the same others."""
-        return dict(zip(sorted(old), sorted(map(self._digest, old)), strict=True))
+    def _made(self, old: bytes) -> bytes:
+        return bytes.fromhex(self._hexadecimal(old.hex()))
+
+
+def _in_order(old: set[bytes], change: Callable[[bytes], bytes]) -> dict[bytes, bytes]:
+    """Each as random as it was, and between the same others."""
+    return dict(zip(sorted(old), sorted(map(change, old)), strict=True))
 
 
 def cut_alike(source: str, changed: str, line: str) -> str | None:

@@ -60,11 +60,25 @@ def pool(char: str) -> str:
     if char in VOWELS or char in CONSONANTS:
         return VOWELS if char in VOWELS else CONSONANTS
     code = ord(char)
-    start = code - code % _BLOCK
-    first, last = next((each for each in _RANGES if each[0] <= code <= each[1]), (start, start + _BLOCK - 1))
-    kind = _kind(char)
-    found = [other for other in map(chr, range(first, last + 1)) if _kind(other) == kind]
-    return "".join(found) or char
+    first, last = next((each for each in _RANGES if each[0] <= code <= each[1]), (0, 0))
+    if last and unicodedata.category(char) == "Lo":
+        return _others(first, last)
+    return _block(code // _BLOCK).get(_kind(char), char)
+
+
+@cache
+def _others(first: int, last: int) -> str:
+    return "".join(char for char in map(chr, range(first, last + 1)) if unicodedata.category(char) == "Lo")
+
+
+@cache
+def _block(number: int) -> dict[tuple[object, ...], str]:
+    """The characters of a block, by kind."""
+    found: dict[tuple[object, ...], str] = {}
+    for char in map(chr, range(number * _BLOCK, (number + 1) * _BLOCK)):
+        kind = _kind(char)
+        found[kind] = found.get(kind, "") + char
+    return found
 
 
 def _kind(char: str) -> tuple[object, ...]:

@@ -6,6 +6,36 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 
+class Given:
+    """What numbers are now that come in any order."""
+
+    __slots__ = ("_new", "_order")
+
+    def __init__(self) -> None:
+        self._new: dict[int, int] = {}
+        self._order: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def cut(self, length: int) -> None:
+        """Forget what was given behind the first so many."""
+        for old in self._order[length:]:
+            del self._new[old]
+        del self._order[length:]
+
+    def get(self, old: int) -> int:
+        """What it is now; 0 if it was given nothing."""
+        return self._new.get(old, 0)
+
+    def give(self, old: int, new: int) -> int:
+        """What it is now: this, if it was given nothing before."""
+        if old not in self._new:
+            self._new[old] = new
+            self._order.append(old)
+        return self._new[old]
+
+
 class Numbers:
     """Numbers of one kind, noted in ascending order, each with what it is now.
 

@@ -9,7 +9,8 @@ before. What is said only of something that is gone goes with it:
   its turn, what confirms a fact with that fact;
 - a request whose base is gone begins where coverage stands, without a base; one for turns that are now in the window
   ends before them;
-- a place in the log that is gone is the last place that is left before it. So is a turn of another conversation.
+- a place in the log that is gone is the last place that is left before it; a turn of another conversation, which is
+  not here at all, becomes the place of what was first learnt from it.
 
 A batch that `evolve` cannot take in, because something it needs is missing, is gone too.
 """
@@ -60,7 +61,7 @@ from pace_actors.events import (
     TurnWithdrawn,
     WithdrawAsked,
 )
-from pace_actors.replay.numbers import Numbers
+from pace_actors.replay.numbers import Given, Numbers
 from pace_actors.values import ContextRef, Covers, Score
 
 _SAYS_NOTHING_ALONE: Final = (AnswerArrived, ClockRead, ResetAsked, WithdrawAsked, EraseThreadAsked)
@@ -153,9 +154,11 @@ class Ledger:
         self.known_at = Numbers()
         """The same of the user."""
         self.positions = Numbers()
-        self.all = (
+        self.elsewhere = Given()
+        """Turns of other conversations: the places of what was first learnt from them."""
+        self.all: tuple[Numbers | Given, ...] = (
             self.turns, self.sessions, self.versions, self.generations, self.accepted, self.fact_ids, self.at,
-            self.known_at, self.positions,
+            self.known_at, self.positions, self.elsewhere,
         )  # fmt: skip
 
     def renumbered(self, batch: Batch, *, of_user: bool, same: bool) -> Taken:
@@ -232,8 +235,11 @@ def _withdraw(known: Ledger, heard: WithdrawAsked) -> WithdrawAsked:
 def _extracted(known: Ledger, heard: CandidatesExtracted) -> CandidatesExtracted:
     own = heard.source in known.recorded.heard_at
     source = _source(known, heard.source)
-    if heard.source and not source:
+    if own and not source:
         raise Gone
+    if not own and heard.source:
+        fenced = known.positions.upto(heard.source)
+        source = fenced if 0 < fenced <= known.facts.fence else known.elsewhere.give(heard.source, known.head + 1)
     turn = known.turns.exact(heard.turn) if own else None
     return replace(heard, source=source, turn=heard.turn if turn is None else turn)
 
@@ -273,14 +279,10 @@ def _reworded(known: Ledger, heard: FactReworded) -> FactReworded:
 
 
 def _source(known: Ledger, position: int) -> int:
-    """Where a turn is now; 0 if it is one of this thread that is gone.
-
-    One of another conversation, which is not here, gets no turn's place: what is left before it ends with a
-    decision, or is no turn; where nothing is, it is the place of a decision, or of no turn either.
-    """
+    """Where a turn is now; 0 if it is gone, or nothing that is left was learnt from it."""
     if not position or position in known.recorded.heard_at:
         return known.positions.exact(position) or 0
-    return known.positions.upto(position) or (2 if known.thread.last_turn else 1)
+    return known.elsewhere.get(position)
 
 
 def _left(numbers: Numbers, old: tuple[int, ...]) -> tuple[int, ...]:

@@ -28,6 +28,8 @@ _WORD: Final = regex.compile(
     rf"(?V1)[\p{{Lo}}&&\p{{Han}}]|[[\p{{L}}\p{{Nd}}]--[\p{{Lo}}&&\p{{Han}}]]"
     rf"[[\p{{L}}\p{{M}}\p{{Nd}}{_UNSEEN}]--[\p{{Lo}}&&\p{{Han}}]]*"
 )
+PIECE: Final = regex.compile(r"\p{L}{3,}")
+"""A word in a word, as `abc` in `abc123`."""
 _HIDDEN: Final = regex.compile(f"[{_UNSEEN}]")
 _COUNTED: Final = regex.compile(r"[\p{L}\p{Nd}]")
 _SHORT: Final = regex.compile(r"[\p{Hangul}\p{Katakana}]")
@@ -58,7 +60,7 @@ KEPT: Final = frozenset(_KEPT.split())
 
 def base_of(word: str) -> str:
     """A word without its case and what nobody sees."""
-    return "".join(map(lowered, _HIDDEN.sub("", word)))
+    return word.lower() if word.isascii() else "".join(map(lowered, _HIDDEN.sub("", word)))
 
 
 def is_replaced(base: str) -> bool:
@@ -68,22 +70,32 @@ def is_replaced(base: str) -> bool:
 
 
 def words_in(text: str) -> Iterator[str]:
-    """The words of a text that have stand-ins, without their case; Han is not among them."""
+    """The words of a text that have stand-ins, each once, without their case; Han is not among them."""
+    found: set[str] = set()
     for piece in MARK.split(text):
-        for found in _WORD.finditer(piece):
-            base = base_of(found[0])
-            if is_replaced(base):
-                yield base
+        found.update(_WORD.findall(piece))
+    return filter(is_replaced, {base_of(word) for word in found})
+
+
+def pieces_in(*words: str) -> Iterator[str]:
+    """The runs of three letters and more in words."""
+    return (piece for word in words for piece in PIECE.findall(word))
 
 
 class StandIns:
-    """What stands for what. `vocabulary` holds every word of the log; others are drawn when they come."""
+    """What stands for what. `vocabulary` holds every word of the log; others are drawn when they come.
 
-    def __init__(self, secret: bytes, vocabulary: Iterable[str] = ()) -> None:
+    No stand-in has a piece of `avoided` (see `pieces_in`), either.
+    """
+
+    def __init__(self, secret: bytes, vocabulary: Iterable[str] = (), avoided: Iterable[str] = ()) -> None:
         self._secret = blake2b(secret, digest_size=32, person=b"pace stand-in").digest()
         self._taken = frozenset(vocabulary)
+        self._pieces = frozenset(pieces_in(*self._taken)) | frozenset(avoided)
         self._used: set[str] = set()
         self._words: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
+        """The same by words as they stand in texts, with what is kept."""
         self._ids: dict[str, str] = {}
         self._ids_used: set[str] = set()
         self._han = Shuffled(self._place)
@@ -123,14 +135,20 @@ class StandIns:
 
         def change(found: regex.Match[str]) -> str:
             word = found[0]
-            if HAN.match(word):
-                return self._han(word)
-            base = base_of(word)
-            if is_replaced(base):
-                return self._shaped(word, self._word(base))
-            return self._named(word) if glued and found.start() == 0 and len(base) >= SIGNS_MIN else word
+            shown = self._shown.get(word)
+            if shown is None:
+                shown = self._shown[word] = self._changed(word)
+            if shown == word and glued and not found.start() and len(word) >= SIGNS_MIN:
+                return self._named(word)
+            return shown
 
         return _WORD.sub(change, text)
+
+    def _changed(self, word: str) -> str:
+        if HAN.match(word):
+            return self._han(word)
+        base = base_of(word)
+        return self._shaped(word, self._word(base)) if is_replaced(base) else word
 
     def _json(self, text: str) -> str:
         parts: list[str] = []
@@ -184,7 +202,7 @@ class StandIns:
         drawn = base
         for attempt in range(_TRIES):
             drawn = self._draw(base, kind, attempt)
-            apart = drawn not in taken and drawn not in KEPT
+            apart = drawn not in taken and drawn not in KEPT and self._pieces.isdisjoint(pieces_in(drawn))
             if drawn != base and drawn not in used and (apart or attempt >= _APART_TRIES):
                 break
         used.add(drawn)
