@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 from eventlog import EventLog, MemoryLog
 from pace_actors.replay import Predicate
-from pace_actors.replay.tape import Tape, written
 from pace_actors.simulation.faults import schedule
 from pace_actors.simulation.play import Play
 from pace_actors.values import THREAD_PREFIX, ThreadKey
@@ -42,28 +40,16 @@ def keys_of(log: EventLog) -> list[ThreadKey]:
 
 
 QUESTIONS: Sequence[Predicate] = (
-    lambda moment: len(moment.state.window) >= 2,
-    lambda moment: len(moment.state.pending) >= 2,
+    lambda moment: len(moment.state.window) > 1,
+    lambda moment: len(moment.state.pending) > 1,
     lambda moment: moment.state.summary is not None,
     lambda moment: moment.state.generation > 1,
     lambda moment: moment.state.failures > 1,
     lambda moment: moment.state.session > 1 and bool(moment.state.window),
     lambda moment: bool(moment.state.erased_at) and moment.state.live,
-    lambda moment: len(moment.facts.active) >= 2,
+    lambda moment: len(moment.facts.active) > 1,
     lambda moment: bool(moment.facts.tombstones),
     lambda moment: bool(moment.facts.fenced),
     lambda moment: bool(moment.state.summary and moment.facts.active),
 )
-
-
-def question(draw: random.Random) -> Predicate:
-    """Something that comes to be true in some logs and not in others."""
-    return draw.choice(QUESTIONS)
-
-
-def asked_without(tape: Tape, kept: Sequence[int], gone: int) -> list[int]:
-    """The numbers that are left without one."""
-    return [number for number in kept if number != gone]
-
-
-__all__ = ["asked_without", "keys_of", "lived", "played", "question", "written"]
+"""What comes to be true in some of them and not in others."""
