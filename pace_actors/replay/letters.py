@@ -63,7 +63,7 @@ def pool(char: str) -> str:
     first, last = next((each for each in _RANGES if each[0] <= code <= each[1]), (0, 0))
     if last and unicodedata.category(char) == "Lo":
         return _others(first, last)
-    return _block(code // _BLOCK).get(_kind(char), char)
+    return _block(code // _BLOCK, unicodedata.category(char)).get(_kind(char), char)
 
 
 @cache
@@ -72,12 +72,13 @@ def _others(first: int, last: int) -> str:
 
 
 @cache
-def _block(number: int) -> dict[tuple[object, ...], str]:
-    """The characters of a block, by kind."""
+def _block(number: int, category: str) -> dict[tuple[object, ...], str]:
+    """The characters of a block that have a category, by kind."""
     found: dict[tuple[object, ...], str] = {}
     for char in map(chr, range(number * _BLOCK, (number + 1) * _BLOCK)):
-        kind = _kind(char)
-        found[kind] = found.get(kind, "") + char
+        if unicodedata.category(char) == category:
+            kind = _kind(char)
+            found[kind] = found.get(kind, "") + char
     return found
 
 

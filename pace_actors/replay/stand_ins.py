@@ -38,8 +38,8 @@ LETTERS_MIN: Final = 3
 SIGNS_MIN: Final = 2
 """Of a word of Hangul or Katakana."""
 _SPOKEN_TRIES: Final = 64
-_APART_TRIES: Final = 512
-_TRIES: Final = 1024
+_APART_TRIES: Final = 192
+_TRIES: Final = 256
 
 _KEPT: Final = """
 about after again all also although always and another any are because been before being both but can cannot could did
@@ -200,29 +200,14 @@ class StandIns:
     def _drawn(self, base: str, kind: bytes, used: set[str], taken: frozenset[str]) -> str:
         """The first draw that nothing stands against; the last ones may be other words of the log, or shared."""
         drawn = base
+        dice = _Dice(self._secret, kind + base.encode(errors="surrogatepass"))
         for attempt in range(_TRIES):
-            drawn = self._draw(base, kind, attempt)
+            drawn = _draw(base, dice, spoken=attempt < _SPOKEN_TRIES)
             apart = drawn not in taken and drawn not in KEPT and self._pieces.isdisjoint(pieces_in(drawn))
             if drawn != base and drawn not in used and (apart or attempt >= _APART_TRIES):
                 break
         used.add(drawn)
         return drawn
-
-    def _draw(self, base: str, kind: bytes, attempt: int) -> str:
-        dice = _Dice(self._secret, kind + attempt.to_bytes(4, "big") + base.encode(errors="surrogatepass"))
-        spoken = attempt < _SPOKEN_TRIES
-        vowel = bool(dice.below(2))
-        letters: list[str] = []
-        for place, char in enumerate(base):
-            if char in VOWELS or char in CONSONANTS:
-                some = (VOWELS if vowel else CONSONANTS) if spoken else VOWELS + CONSONANTS
-                vowel = not vowel
-            else:
-                some = pool(char)
-                if char.isdecimal() and not place:  # a number stays one without a zero before it, or with one
-                    some = some[:1] if char == some[0] else some[1:]
-            letters.append(some[dice.below(len(some))])
-        return "".join(letters)
 
 
 class _Dice:
@@ -239,3 +224,19 @@ class _Dice:
             self._seed = int.from_bytes(blake2b(what + b"+", key=secret, digest_size=64).digest(), "big")
         self._seed, drawn = divmod(self._seed, bound)
         return drawn
+
+
+def _draw(base: str, dice: _Dice, *, spoken: bool) -> str:
+    """Something of the same shape; Latin letters in turn from vowels and consonants if it is to be spoken."""
+    vowel = bool(dice.below(2))
+    letters: list[str] = []
+    for place, char in enumerate(base):
+        if char in VOWELS or char in CONSONANTS:
+            some = (VOWELS if vowel else CONSONANTS) if spoken else VOWELS + CONSONANTS
+            vowel = not vowel
+        else:
+            some = pool(char)
+            if char.isdecimal() and not place:  # a number stays one without a zero before it, or with one
+                some = some[:1] if char == some[0] else some[1:]
+        letters.append(some[dice.below(len(some))])
+    return "".join(letters)
