@@ -127,10 +127,11 @@ def test_one_command_finds_the_event_that_caused_it(bugs: Bugs, bug: Bug) -> Non
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_what_is_left_of_it_is_small_has_nobodys_words_and_still_fails(bugs: Bugs, bug: Bug) -> None:
     command = commands()[bug.name][1]
-    run(command, bugs.folder)
     words = shlex.split(command)
     where = words[words.index("--where") + 1]
     small = bugs.folder / f"{bug.name}-small"
+    if not small.exists():  # a walk of the page has made it already
+        run(command, bugs.folder)
     with opened(small) as log:
         assert 0 < log.head() < EVENTS_MAX
         if where == "diverges":
