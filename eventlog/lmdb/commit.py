@@ -13,6 +13,7 @@ callers are answered.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -30,7 +31,6 @@ from eventlog.errors import (
     BadRecord,
     CloseTimeout,
     CommitFailed,
-    DamagedLog,
     DiskFull,
     EventLogError,
     LogClosed,
@@ -40,7 +40,7 @@ from eventlog.errors import (
 )
 from eventlog.lmdb.batch import Batch, Memory
 from eventlog.lmdb.checkpoints import Checkpoints, Unwritten
-from eventlog.lmdb.environment import Environment, is_disk_full
+from eventlog.lmdb.environment import Environment, is_disk_full, not_opened_for_writing
 from eventlog.lmdb.layout import Header, Tables, read_header, write_header
 from eventlog.saved import SavedSnapshots
 from eventlog.ticket import Alone, Ticket, call
@@ -77,7 +77,7 @@ def abort_write(environment: Environment, txn: lmdb.Transaction[Any]) -> None:
 def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[Header, Memory]:
     """Open the file, or make it if there is an id for a new log.
 
-    Raises what `Environment.open` raises, `DiskFull`, `NewerFormat`, and `DamagedLog`.
+    Raises what `Environment.open` raises, and `NewerFormat`.
     """
     environment.open()
     txn = begin_write(environment)
@@ -91,8 +91,7 @@ def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[
         environment.close()
         if not isinstance(error, lmdb.Error):
             raise
-        kind = DiskFull if is_disk_full(error, environment.path) else DamagedLog
-        raise kind(path=str(environment.path), reason=str(error)) from error
+        raise not_opened_for_writing(error, environment.path) from error
     environment.adopt(tables)
     return header, memory
 
@@ -409,11 +408,13 @@ class Committer:
         and `rode` along: a full disk, or an error that nobody knows. A `common` error came before any of them was
         looked at.
         """
-        if isinstance(error, lmdb.MapFullError) and self._environment.grow():
-            if batch is not None:
+        if isinstance(error, lmdb.MapFullError) and batch is not None:
+            refused = self._grow(error)
+            if refused is None:
                 batch.forget()
-            self._write(tickets, alone=alone)
-            return
+                self._write(tickets, alone=alone)
+                return
+            error = refused
         full = self._full(error) is not None
         engine = isinstance(error, lmdb.Error | BadRecord)
         if len(tickets) > (not rode) and not common and (full or not engine):
@@ -429,15 +430,18 @@ class Committer:
             logger.error("a write transaction failed", exc_info=error)
         self._answer(tickets, [self._absent(error) for _ in tickets])
 
+    def _grow(self, full: Exception) -> Exception | None:
+        """None when the map has grown, else why not."""
+        try:
+            return None if self._environment.grow() else full
+        except lmdb.Error as error:
+            self._broken = True  # until it is open again: now, or before the next append
+            with contextlib.suppress(Exception):
+                self._reopen()
+            return error
+
     def _failed_commit(
-        self,
-        tickets: list[Ticket],
-        outcomes: list[Outcome],
-        batch: Batch,
-        error: Exception,
-        *,
-        rode: bool,
-        alone: bool,
+        self, tickets: list[Ticket], outcomes: list[Outcome], batch: Batch, error: Exception, *, rode: bool, alone: bool
     ) -> None:
         """A commit failed. A full disk is told before the end of the log is touched, unless the engine is stuck."""
         if self._full(error) is not None and not self._stuck():
@@ -446,7 +450,7 @@ class Committer:
         logger.error("a commit failed; the log is opened again", exc_info=error)
         try:
             self._reopen()
-            written = self._is_written(batch)
+            written = self._memory.transaction >= batch.transaction  # its number is in the file all the same
         except Exception:
             logger.exception("the log could not be opened again")
             self._broken = True
@@ -494,7 +498,3 @@ class Committer:
             raise
         self._broken = False
         self.head = self._memory.head
-
-    def _is_written(self, batch: Batch) -> bool:
-        """Whether a transaction whose commit failed is in the file all the same. Asked after it was opened again."""
-        return self._memory.transaction >= batch.transaction

@@ -27,6 +27,7 @@ import lmdb
 from eventlog.errors import (
     DamagedLog,
     DiskFull,
+    EventLogError,
     LogClosed,
     NotALog,
     OpenedInAnotherProcess,
@@ -68,6 +69,18 @@ def is_disk_full(error: BaseException, path: Path) -> bool:
         except OSError:
             return False
     return code in NO_SPACE
+
+
+def not_opened_for_writing(error: lmdb.Error, path: Path) -> EventLogError:
+    """The typed error for what the engine says while it opens a file and commits the first transaction.
+
+    What the system has refused it says with the system's number, and that is no damage.
+    """
+    if is_disk_full(error, path):
+        return DiskFull(path=str(path), reason=str(error))
+    code = getattr(error, "code", None) or 0
+    kind = NotALog if code > 0 and code != errno.EINVAL else DamagedLog
+    return kind(path=str(path), reason=str(error))
 
 
 class Environment:
@@ -173,19 +186,36 @@ class Environment:
                 self.handle.reader_check()
 
     def grow(self) -> bool:
-        """Double the map, up to its largest size; False where it has that. Only between transactions of the writer."""
+        """Double the map, up to its largest size; False where it has that. Only between transactions of the writer.
+
+        Raises `lmdb.Error` if the system does not give the room. The engine has lost the file then: readers wait until
+        it was opened again or closed.
+        """
         size = min(self.map_size * 2, self.map_size_max)
         if size <= self.map_size:
             return False
-        with self.quiet():
+        with self._changing:
+            with self._gate:
+                self._suspended = True
+                self._gate.wait_for(lambda: not self._reading)
             self.handle.set_mapsize(size)
+            with self._gate:
+                self._suspended = False
+                self._gate.notify_all()
         self.map_size = size
         return True
 
     def _adopt_size(self) -> None:
-        """Take over the size that a writer in another process has given the map."""
-        with self.quiet():
-            self.handle.set_mapsize(0)
+        """Take over the size that a writer in another process has given the map.
+
+        Raises `NotALog` if the system does not give the room; the log is closed then.
+        """
+        try:
+            with self.quiet():
+                self.handle.set_mapsize(0)
+        except lmdb.Error as error:
+            self.close()
+            raise NotALog(path=str(self.path / "data.mdb"), reason=str(error)) from error
 
     def take_over(self, fresh: Environment) -> None:
         """Go on with another file, which `fresh` has opened for reading, and close this one."""

@@ -20,10 +20,12 @@ from eventlog import (
     ChainBroken,
     CloseTimeout,
     CommitFailed,
+    DamagedLog,
     DiskFull,
     LmdbLog,
     LogClosed,
     MapFull,
+    NotALog,
     OutcomeUnknown,
     Overloaded,
     Part,
@@ -404,6 +406,20 @@ def test_a_new_log_on_a_full_disk_is_refused_as_such(
             eventlog.open(tmp_path / "log")
     with eventlog.open(tmp_path / "log") as log:
         assert log.append("s", events(b"x")).first_position == 1
+
+
+def test_a_log_whose_opening_fails_to_write_is_not_called_damaged(tmp_path: Path, faults: Faults) -> None:
+    """A disk that fails a moment is no reason to restore a backup; what the engine finds wrong in the file is."""
+    with eventlog.open(tmp_path / "log") as log:
+        log.append("s", events(b"x"))
+    for error, kind in ((broken(), NotALog), (lmdb.CorruptedError("mdb_txn_commit"), DamagedLog)):
+        faults.plans = [("absent", error)]
+        with pytest.raises(NotALog) as caught:
+            eventlog.open(tmp_path / "log")
+        assert type(caught.value) is kind
+        assert "mdb_txn_commit" in caught.value.fields["reason"]
+    with eventlog.open(tmp_path / "log") as log:
+        assert log.append("s", events(b"y")).first_position == 2
 
 
 def test_an_input_output_error_is_a_full_disk_where_hardly_any_space_is_left(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 
 import eventlog
-from eventlog import Appended, LmdbLog, MapFull, NewEvent
+from eventlog import Appended, CommitFailed, LmdbLog, MapFull, NewEvent
 from eventlog.lmdb import commit
 from eventlog.lmdb.environment import Environment
+from tests.support.skips import LINUX_ONLY
 from tests.unit.eventlog.conftest import Program, events
 
 WAIT_S = 30.0
@@ -202,6 +204,80 @@ def test_of_a_batch_only_those_that_do_not_fit_are_refused(tmp_path: Path, monke
         assert [type(answer) for answer in answers] == [Appended, Appended, MapFull]
         assert [event.payload for event in log.read("s")] == [b"a", b"b"]
         assert log.append("s", events(b"c"), expect=2).stream_version == 3
+
+
+def test_a_map_that_the_system_does_not_let_grow_costs_one_batch_and_readers_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine asks for more than the address space of a process has, and loses the file; threads read meanwhile."""
+    grow = Environment.grow
+    over = threading.Event()
+
+    def refused(environment: Environment) -> bool:
+        with monkeypatch.context() as large:
+            large.setattr(environment, "map_size", 1 << 55)
+            return grow(environment)
+
+    def fill(log: LmdbLog) -> None:
+        for version in range(log.stream_version("s"), 1000):
+            log.append("s", events(LARGE), expect=version)
+
+    with eventlog.open(tmp_path / "log", map_size=SMALL, map_size_max=1 << 60) as log:
+
+        def read() -> int:
+            heads = 0
+            while not over.is_set():
+                stored = list(log.read_all())
+                assert [event.version for event in stored] == list(range(1, len(stored) + 1))
+                heads = max(heads, len(stored))
+            return heads
+
+        with ThreadPoolExecutor(3) as pool:
+            readers = [pool.submit(read) for _ in range(3)]
+            try:
+                for _ in range(3):
+                    monkeypatch.setattr(Environment, "grow", refused)
+                    with pytest.raises(CommitFailed, match="mdb_env_set_mapsize"):
+                        fill(log)
+                    monkeypatch.setattr(Environment, "grow", grow)
+                    log.append("s", events(LARGE), expect=log.stream_version("s"))
+            finally:
+                over.set()
+            assert all(reader.result(WAIT_S) > 0 for reader in readers)
+        assert map_size(log) > SMALL
+        assert log.check().findings == ()
+
+
+READS_IN_LITTLE_SPACE = """
+import resource, sys, eventlog
+log = eventlog.open(sys.argv[1], readonly=True, map_size=1 << 20)
+print(sum(1 for _ in log.read_all()), flush=True)
+sys.stdin.readline()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 28), resource.RLIM_INFINITY))
+for _ in range(2):
+    try:
+        list(log.read_all())
+    except eventlog.EventLogError as error:
+        print(type(error).__name__, flush=True)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+log.close()
+with eventlog.open(sys.argv[1], readonly=True, map_size=1 << 20) as log:
+    print(sum(1 for _ in log.read_all()), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason=LINUX_ONLY)
+def test_a_reader_that_has_no_room_for_a_larger_map_says_so(log: LmdbLog, tmp_path: Path, run_program: Program) -> None:
+    log.append("s", events(b"1"))
+    reader = run_program(READS_IN_LITTLE_SPACE, str(tmp_path / "log"))
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "1\n"
+    while log._shared.environment.map_size < 1 << 32:
+        assert log._shared.environment.grow()
+    log.append("s", events(*[LARGE] * 20))
+    out, _ = reader.communicate("go\n", WAIT_S)
+    assert out.split() == ["NotALog", "LogClosed", "21"]
 
 
 def test_a_log_that_has_grown_is_opened_again_with_its_small_size(tmp_path: Path) -> None:
