@@ -24,6 +24,7 @@ from eventlog.follow import Follower
 from eventlog.lmdb.checking import inspect
 from eventlog.types import StoredEvent
 
+_ANOTHER: Final = "another life"
 _HOLDING_CHECKPOINTS: Final = ("flush", "reopen")
 """Steps that end only when checkpoints are durable."""
 
@@ -40,7 +41,19 @@ class Account(msgspec.Struct):
     def add(self, wishes: Iterable[Wish], said: Iterable[Said]) -> None:
         """Another program's run."""
         self.wishes.update((wish.name, wish) for wish in wishes)
+        self.said.append(Said("", _ANOTHER))
         self.said.extend(said)
+
+    @property
+    def probe(self) -> Wish:
+        """What whoever judges appends."""
+        return Wish(f"probe {self.probes}", (("probe", (SMALL_BYTES,)),), b"%d" % self.probes)
+
+    def keep(self, judged: Judged) -> None:
+        """What was found stays so, and what was appended to find it belongs to it."""
+        self.wishes[self.probe.name] = self.probe
+        self.found.update(judged.found)
+        self.probes += 1
 
 
 class Judged(msgspec.Struct):
@@ -75,9 +88,7 @@ def judge(directory: Path, account: Account, *, ended_well: bool = False, beside
         if not beside_readers:
             names = sorted(path.name for path in directory.iterdir() if path.name not in ("LOG.json", "lock"))
             judged.wrong += [f"left behind in the directory: {names}"] * (len(names) != 1)
-        probe = Wish(f"probe {account.probes}", (("probe", (SMALL_BYTES,)),), b"%d" % account.probes)
-        judged.found[probe.name] = positions_of(append(log, probe))
-        account.wishes[probe.name] = probe
+        judged.found[account.probe.name] = positions_of(append(log, account.probe))
     return judged
 
 
@@ -160,6 +171,8 @@ def _followers(log: eventlog.EventLog, events: list[StoredEvent], account: Accou
             handed[said.about] = said.positions[0]
         elif said.kind in _HOLDING_CHECKPOINTS and said.outcome == "done":
             durable.update(handed)
+        elif said.outcome == _ANOTHER:
+            handed = dict(durable)  # what was only handed over has died
     for name in handed:
         checkpoint = log.checkpoint(name)
         if not durable.get(name, 0) <= checkpoint <= len(events):

@@ -26,11 +26,11 @@ def context() -> ForkServerContext:
     return _context
 
 
-def start(target: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, Connection]:
+def start(target: Callable[..., None], *arguments: Any, **named: Any) -> tuple[BaseProcess, Connection]:
     """A child that runs `target(connection, *arguments)`, and our end of its connection. From any thread."""
     with _starting:
         ours, theirs = context().Pipe()
-        child = context().Process(target=target, args=(theirs, *arguments), daemon=True)
+        child = context().Process(target=target, args=(theirs, *arguments), kwargs=named, daemon=True)
         child.start()
         theirs.close()
     return child, ours
