@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -30,7 +30,7 @@ import msgspec
 import eventlog
 from eventlog.faults import warm
 from eventlog.faults.account import Account, Judged, judge
-from eventlog.faults.doing import MAP_BYTES, MAP_BYTES_MAX, Doer, Said
+from eventlog.faults.doing import MAP_BYTES, MAP_BYTES_MAX, Doer, Said, Say
 from eventlog.faults.steps import Step, random_run, wishes_of
 
 STEPS: Final = 60
@@ -64,7 +64,7 @@ class Kill(msgspec.Struct):
 # --- programs ---------------------------------------------------------------------------------------------------------
 def live(connection: Connection, directory: str, mode: Mode, steps: list[Step], life: int) -> None:
     """Take steps, and wait to be killed."""
-    doer = Doer(Path(directory), _sayer(connection), lambda: None, prefix=f"{life}/", mode=mode)
+    doer = Doer(Path(directory), sayer(connection), lambda: None, prefix=f"{life}/", mode=mode)
     doer.open()
     doer.run(steps)
     doer.close()
@@ -73,7 +73,8 @@ def live(connection: Connection, directory: str, mode: Mode, steps: list[Step], 
         connection.recv_bytes()
 
 
-def _sayer(connection: Connection) -> Callable[[Said], None]:
+def sayer(connection: Connection) -> Say:
+    """What a program says goes through its connection, a line at a time, whichever thread says it."""
     speaking = threading.Lock()
 
     def say(said: Said) -> None:

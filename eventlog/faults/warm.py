@@ -11,10 +11,15 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
-_PRELOADED: Final = ["eventlog", "eventlog.faults.doing", "eventlog.faults.account"]
+_preloaded: Final = ["eventlog", "eventlog.faults.doing", "eventlog.faults.account"]
 
 _starting: Final = threading.Lock()
 _context: ForkServerContext | None = None
+
+
+def preload(module: str) -> None:
+    """Import one more thing, once for all children; before the first of them is started."""
+    _preloaded.append(module)
 
 
 def context() -> ForkServerContext:
@@ -22,7 +27,7 @@ def context() -> ForkServerContext:
     global _context  # noqa: PLW0603 - one a process, made when it is first asked for
     if _context is None:
         _context = multiprocessing.get_context("forkserver")
-        _context.set_forkserver_preload(_PRELOADED)
+        _context.set_forkserver_preload(_preloaded)
     return _context
 
 
