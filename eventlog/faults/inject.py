@@ -285,7 +285,7 @@ def table(results: Iterable[Result]) -> list[str]:
     return lines
 
 
-def all_cases(place: Path, plans: Sequence[tuple[Mode, int]], calls: Iterable[str]) -> list[Case]:
+def all_cases(place: Path, plans: Sequence[tuple[Mode, int]], calls: Iterable[str] = CALLS) -> list[Case]:
     """The cases of some plans. Raises what `count` raises."""
     cases = []
     for number, (mode, times) in enumerate(plans):

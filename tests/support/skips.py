@@ -24,7 +24,7 @@ ALLOWED_SKIPS: dict[str, str] = {
     NOT_ROOT: "a file system of a given size or kind is mounted for the test",
     POSIX_ONLY: "signals, file modes and flushes of directories do not exist on Windows",
     NO_OTHER_PYTHON: "another interpreter needs the libraries too; .ci/run makes one where there is a newer Python",
-    STRACE_ABSENT: "system calls are counted on Linux; .ci/run installs strace where it may",
+    STRACE_ABSENT: "system calls are watched on Linux; .ci/run installs strace where it may",
     STRACE_REFUSED: "a container without the right to trace",
 }
 
@@ -40,6 +40,8 @@ def refusal(reason: str, *, data_present: bool) -> str | None:
         return "not in ALLOWED_SKIPS of tests/support/skips.py"
     if reason == DATA_ABSENT and data_present:
         return "the data is there"
+    if reason in (STRACE_ABSENT, STRACE_REFUSED):
+        return "without it nobody knows what a failing disk or a lost power leaves"
     return None
 
 
