@@ -8,7 +8,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types bench soak fuzz docs clean
+.PHONY: help demo test lint format types bench soak inject kill fuzz docs clean
 
 help:  ## list what can be made
 	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -37,6 +37,13 @@ bench: $(VENV)/.test  ## every bench, each beside its floor; ARGS=--publish writ
 
 soak: $(VENV)/.test  ## the long runs, one after the other
 	$(BIN)/python -m pytest -m soak -s -o faulthandler_timeout=0 $(ARGS)
+
+inject: $(VENV)/.test  ## every write, flush, truncate and mmap of a run of the event log fails once (Linux, strace)
+	$(BIN)/python -m eventlog.faults.inject $(ARGS)
+
+kill: $(VENV)/.test  ## kill -9 of writers, followers and readers of the event log, and of programs with all six actors
+	$(BIN)/python -m eventlog.faults.kill $(ARGS)
+	$(BIN)/python -m tests.crash.pace_kills $(ARGS)
 
 fuzz: $(VENV)/.test  ## the property tests with many more examples and a new seed each time
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not soak" --hypothesis-profile fuzz tests $(ARGS)
