@@ -276,7 +276,10 @@ class EventLog(Protocol):
         ...
 
     def flush(self, timeout_s: float = 10.0) -> None:
-        """Wait until everything appended before is durable or has failed, and checkpoints are written."""
+        """Wait until everything appended before is durable or has failed, and checkpoints are written.
+
+        Checkpoints that cannot be written are no error: they are tried again, and work behind them is done twice.
+        """
         ...
 
     def compact(self, *, timeout_s: float = 600.0) -> Compacted:

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from eventlog.admission import Outcome, Wish, note_in_chain
-from eventlog.errors import EventLogError
+from eventlog.errors import EventLogError, OutcomeUnknown
 from eventlog.log import Done
 
 logger: Final = logging.getLogger("eventlog")
@@ -82,6 +82,35 @@ class Alone:
             self.future.set_exception(error)
         else:
             self.future.set_result(result)
+
+    def fail(self, error: EventLogError) -> None:
+        """Tell that it will not be done. Harmless when it was."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Flush:
+    """Somebody who waits until everything before is written and, in the mode "relaxed", flushed."""
+
+    __slots__ = ("_error", "_over")
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._error: EventLogError | None = None
+
+    def end(self, error: EventLogError | None = None) -> None:
+        """It is over, and went wrong if there is an error."""
+        self._error = error
+        self._over.set()
+
+    fail = end
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for the end. Raises its error, and `OutcomeUnknown` when the time is over."""
+        if not self._over.wait(timeout_s):
+            raise OutcomeUnknown(timeout_s=timeout_s)
+        if self._error is not None:
+            raise self._error
 
 
 def together(tickets: Sequence[Ticket], done: Callable[[EventLogError | None], None]) -> Sequence[Ticket]:

@@ -35,7 +35,7 @@ import msgspec
 from eventlog.faults import warm
 from eventlog.faults.account import Account, Judged, judge
 from eventlog.faults.doing import Doer, Said
-from eventlog.faults.steps import SMALL_BYTES, Append, Wish, whole_run, wishes_of
+from eventlog.faults.steps import SMALL_BYTES, Append, Backup, Wish, whole_run, wishes_of
 
 CALLS: Final = (
     "write", "pwrite64", "writev", "pwritev", "pwritev2", "fsync", "fdatasync", "sync_file_range", "msync",
@@ -186,7 +186,7 @@ class Watched:
 
 def files_of(place: Path) -> list[Path]:
     """Every file and directory that a log in a place, and its copies beside it, can write."""
-    logs = [place / "log", *(place / step.name for step in whole_run() if hasattr(step, "name"))]
+    logs = [place / "log", *(place / step.name for step in whole_run() if isinstance(step, Backup))]
     found = [place]
     for log in logs:
         generations = [log / f"{kind}-{number + 1}" for kind in ("log", "new") for number in range(GENERATIONS)]

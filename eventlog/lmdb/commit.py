@@ -43,7 +43,7 @@ from eventlog.lmdb.checkpoints import Checkpoints, Unwritten
 from eventlog.lmdb.environment import Environment, is_disk_full, not_opened_for_writing
 from eventlog.lmdb.layout import Header, Tables, read_header, write_header
 from eventlog.saved import SavedSnapshots
-from eventlog.ticket import Alone, Ticket, call
+from eventlog.ticket import Alone, Flush, Ticket, call
 from eventlog.types import Appended
 
 TRANSACTION_APPENDS_MAX: Final = 512
@@ -54,7 +54,7 @@ LINGER_SHARE: Final = 0.25
 
 logger: Final = logging.getLogger("eventlog")
 
-Signal = threading.Event | Alone | None
+Signal = Flush | Alone | None
 """What a flush waits for, or what is to be done alone; None only wakes the committer."""
 
 
@@ -177,14 +177,13 @@ class Committer:
         self._queue.put(None)
 
     def flush(self, timeout_s: float) -> None:
-        """Wait until everything queued before was answered and checkpoints are written. Raises `OutcomeUnknown`."""
-        signal = threading.Event()
+        """Wait until everything queued before was answered. Raises what `EventLog.flush` raises."""
+        signal = Flush()
         with self._submitting:
             if self.closing:
                 raise LogClosed
             self._queue.put(signal)
-        if not signal.wait(timeout_s):
-            raise OutcomeUnknown(timeout_s=timeout_s)
+        signal.wait(timeout_s)
 
     def alone(self, work: Callable[[], Any]) -> Future[Any]:
         """Let the committer's thread do something while it writes nothing, behind what was queued before.
@@ -253,17 +252,14 @@ class Committer:
                     unknown = OutcomeUnknown(reason="an error inside the committer")
                     self._answer(tickets, [ticket.outcome or unknown for ticket in tickets])
                     for signal in signals:
-                        if isinstance(signal, Alone) and not signal.future.done():
-                            signal.future.set_exception(unknown)
-                        elif not isinstance(signal, Alone):
-                            signal.set()
+                        signal.fail(unknown)
         finally:
             self._stopped()
 
-    def _gather(self) -> tuple[list[Ticket], list[threading.Event | Alone]]:
+    def _gather(self) -> tuple[list[Ticket], list[Flush | Alone]]:
         """What this round is about: at least one thing, unless checkpoints have waited long enough."""
         tickets: list[Ticket] = []
-        signals: list[threading.Event | Alone] = []
+        signals: list[Flush | Alone] = []
         size = 0
         linger_until = 0.0
         wait_s = self._checkpoints.wait_s()
@@ -290,7 +286,7 @@ class Committer:
             self._stopping = True  # nothing is put any more
         return tickets, signals
 
-    def _linger(self, tickets: list[Ticket], signals: list[threading.Event | Alone], until: float) -> float:
+    def _linger(self, tickets: list[Ticket], signals: list[Flush | Alone], until: float) -> float:
         """Seconds to wait for more: only for as many appends as came last time, never when a flush is waited for."""
         if not tickets or signals or len(tickets) >= self._taken_last or self.closing:
             return 0.0
@@ -306,26 +302,29 @@ class Committer:
             if self._waiting_for_room:
                 self._room.notify_all()
 
-    def _round(self, tickets: list[Ticket], signals: list[threading.Event | Alone]) -> None:
+    def _round(self, tickets: list[Ticket], signals: list[Flush | Alone]) -> None:
         if self._abandoned:
             self._answer(tickets, [LogClosed() for _ in tickets])
             tickets = []
         due = self._checkpoints.wait_s()
         if tickets or (due is not None and (due == 0 or signals or self._stopping)):
             self._write(tickets)
-        if self._environment.relaxed and (signals or self._stopping):
-            self._sync()
+        failed = self._sync() if self._environment.relaxed and (signals or self._stopping) else None
         for signal in signals:
             if isinstance(signal, Alone):
                 signal.do()
             else:
-                signal.set()
+                signal.end(failed)
 
-    def _sync(self) -> None:
+    def _sync(self) -> EventLogError | None:
         try:
             self._environment.handle.sync(True)
-        except (lmdb.Error, EventLogError):
+        except (lmdb.Error, EventLogError) as error:
             logger.exception("the log could not be flushed")
+            return CommitFailed(
+                "what was appended is in the log, and may not survive a loss of power", reason=str(error)
+            )
+        return None
 
     # --- one transaction ----------------------------------------------------------------------------------------------
     def _write(self, tickets: list[Ticket], *, alone: bool = False) -> None:

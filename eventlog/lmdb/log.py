@@ -350,9 +350,9 @@ class LmdbLog:
         return True
 
     def flush(self, timeout_s: float = 10.0) -> None:
-        """Wait until everything appended before is durable or has failed, and checkpoints are written.
+        """See `EventLog.flush`. In the mode "relaxed" it makes what was acknowledged survive a loss of power.
 
-        In the mode "relaxed" it makes what was acknowledged survive a loss of power. Raises `OutcomeUnknown`.
+        Raises `OutcomeUnknown`, and `CommitFailed` where the system could not flush; later appends do it as well.
         """
         self._writer().flush(check_timeout(timeout_s))
 

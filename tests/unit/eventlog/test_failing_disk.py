@@ -507,6 +507,25 @@ def test_what_is_decided_again_is_decided_from_the_beginning(log: LmdbLog, fault
     assert [event.stream for event in log.read_all()] == ["s", "held", "t", "t"]
 
 
+def test_a_flush_that_the_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the mode "relaxed", where it is the only word about a loss of power."""
+
+    class Unsynced:
+        def sync(self, force: bool) -> None:  # noqa: FBT001 - as the engine
+            assert force
+            raise broken()
+
+    with eventlog.open(tmp_path / "log", mode="relaxed") as log:
+        log.append("s", events(b"x"))
+        log.flush()
+        with monkeypatch.context() as refused:
+            refused.setattr(Environment, "handle", Unsynced())
+            with pytest.raises(CommitFailed, match="may not survive"):
+                log.flush()
+        log.flush()
+        assert log.append("s", events(b"y"), expect=1).first_position == 2
+
+
 def test_a_checkpoint_that_cannot_be_stored_is_dropped_with_a_line_in_the_log(
     log: LmdbLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
