@@ -25,7 +25,7 @@ from eventlog.errors import DamagedLog, EventLogError, InvalidArgument, NewerFor
 from eventlog.lmdb.directory import KIND, Current, generation_path, not_opened, read_current
 from eventlog.lmdb.environment import MAP_BYTES_DEFAULT, MAP_BYTES_MAX_DEFAULT, Environment
 from eventlog.lmdb.inspection import Inspection
-from eventlog.lmdb.layout import Tables, read_header
+from eventlog.lmdb.layout import read_header
 from eventlog.lmdb.pages import damaged_meta
 from eventlog.types import Checked, Finding
 
@@ -161,7 +161,8 @@ def inspect(directory: Path, findings: Findings, at: Callable[[str], None]) -> C
     )
     try:
         with _file_findings(findings):
-            environment.adopt(Tables(environment.open(), None))
+            environment.open()
+            environment.adopt(environment.tables_for_reading())
             with environment.reading() as (txn, tables):
                 wrong = damaged_meta(data)
                 if wrong:

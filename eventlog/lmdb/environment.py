@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import lmdb
 
@@ -37,6 +37,8 @@ from eventlog.errors import (
 from eventlog.lmdb.directory import NO_SPACE, NOT_PERMITTED, Mark, check_length, current_mark
 from eventlog.lmdb.layout import TABLES_MAX, Tables
 from eventlog.lmdb.lock import is_written
+
+_T = TypeVar("_T")
 
 READERS_MAX: Final = 1024
 _LARGE_MAP_BYTES: Final = 64 << 30
@@ -163,7 +165,7 @@ class Environment:
         if self.readonly:
             # An aborted transaction keeps its place in the engine's table of readers for as long as its object lives.
             # It holds no page, and it tells the writer in another process that this one has the file open.
-            self._place = self._begin_read(self.handle)
+            self._place = self._at_its_size(lambda: self._begin_read(self.handle))
             self._place.abort()
         with self._gate:
             self._tables = tables
@@ -204,6 +206,26 @@ class Environment:
                 self._gate.notify_all()
         self.map_size = size
         return True
+
+    def tables_for_reading(self) -> Tables:
+        """The tables of a file that was opened for reading. Raises what the engine raises, and `NotALog`."""
+        return self._at_its_size(lambda: Tables(self.handle, None))
+
+    def _at_its_size(self, begin: Callable[[], _T]) -> _T:
+        """Begin something in a file that a writer may let grow at any moment, also between its opening and this.
+
+        A damaged file may say that it is larger than what is adopted, for ever: then the engine's error is raised.
+        """
+        before = -1
+        while True:
+            try:
+                return begin()
+            except lmdb.MapResizedError:
+                size = self.handle.info()["map_size"]
+                if size == before:
+                    raise
+                before = size
+                self._adopt_size()
 
     def _adopt_size(self) -> None:
         """Take over the size that a writer in another process has given the map.

@@ -42,7 +42,7 @@ from eventlog.lmdb.directory import (
 )
 from eventlog.lmdb.environment import Environment
 from eventlog.lmdb.generations import next_generation, sweep, unfinished
-from eventlog.lmdb.layout import Header, Tables, read_header
+from eventlog.lmdb.layout import Header, read_header
 from eventlog.lmdb.lock import WriterLock
 from eventlog.lmdb.read import Reader
 from eventlog.saved import SavedSnapshots
@@ -237,7 +237,8 @@ def _replace_current(directory: Path, current: Current, generation: int) -> None
 
 def _open_for_reading(environment: Environment) -> Header:
     try:
-        tables = Tables(environment.open(), None)
+        environment.open()
+        tables = environment.tables_for_reading()
         environment.adopt(tables)
         with environment.reading() as (txn, _):
             return read_header(txn, tables, str(environment.path))

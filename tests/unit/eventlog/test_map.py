@@ -248,6 +248,43 @@ def test_a_map_that_the_system_does_not_let_grow_costs_one_batch_and_readers_not
         assert log.check().findings == ()
 
 
+OPENS_SLOWLY = """
+import sys, eventlog
+from eventlog.lmdb.environment import Environment
+
+def pause():
+    print("opening", flush=True)
+    sys.stdin.readline()
+
+def slow_open(environment, known=Environment.open):
+    opened = known(environment)
+    pause()
+    return opened
+
+def slow_adopt(environment, tables, known=Environment.adopt):
+    pause()
+    known(environment, tables)
+
+setattr(Environment, sys.argv[2], {"open": slow_open, "adopt": slow_adopt}[sys.argv[2]])
+with eventlog.open(sys.argv[1], readonly=True, map_size=1 << 20) as log:
+    print(sum(1 for _ in log.read_all()), flush=True)
+"""
+
+
+@pytest.mark.parametrize("step", ["open", "adopt"])
+def test_a_reader_opens_a_log_that_grows_at_that_moment(
+    log: LmdbLog, tmp_path: Path, run_program: Program, step: str
+) -> None:
+    """The writer, in another process, doubles the map several times while the reader stands between two steps."""
+    log.append("s", events(b"1"))
+    reader = run_program(OPENS_SLOWLY, str(tmp_path / "log"), step)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "opening\n"
+    log.append("s", events(*[LARGE] * 40))
+    out, _ = reader.communicate("go on\n", WAIT_S)
+    assert out.split() == ["41"]
+
+
 READS_IN_LITTLE_SPACE = """
 import resource, sys, eventlog
 log = eventlog.open(sys.argv[1], readonly=True, map_size=1 << 20)
