@@ -91,6 +91,7 @@ class Doer:
     def open(self) -> None:
         """Open the log, trying again after an error. Raises the last one."""
         for left in reversed(range(OPEN_TRIES)):
+            self._say(Said(f"{self._prefix}open", "begun", "open"))
             try:
                 self.log = eventlog.open(self._directory, **self._options)
             except Exception as error:
@@ -98,6 +99,7 @@ class Doer:
                 if not left:
                     raise
             else:
+                self._say(Said(f"{self._prefix}open", "done", "open"))
                 self._opened()
                 return
 

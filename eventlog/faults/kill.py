@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import random
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -34,6 +35,8 @@ from eventlog.faults.doing import MAP_BYTES, MAP_BYTES_MAX, Doer, Said, Say
 from eventlog.faults.steps import Step, random_run, wishes_of
 
 STEPS: Final = 60
+OPENINGS: Final = 4
+"""So many of the moments that are drawn, of a life's steps and these, lie in its opening."""
 LONGER_S: Final = 0.0015
 """At most so much longer than the moment at which a step begins: a step takes about that."""
 WAIT_S: Final = 60.0
@@ -119,12 +122,12 @@ def step_of(said: Said) -> int:
 def kill_at(victim: BaseProcess, program: Listener, target: int, longer_s: float) -> list[Said]:
     """Kill a process a little after a program has begun its step number `target`, or is at its end.
 
-    What the program had said by then; of a victim that is the program itself, all that it said.
+    A `target` below 0: while it opens. What the program had said by then.
     """
     heard: list[Said] = []
     for said in program:
         heard.append(said)
-        if step_of(said) >= target:
+        if target < 0 or (said.kind != "open" and step_of(said) >= target):
             break
     deadline = time.monotonic() + longer_s
     while time.monotonic() < deadline:
@@ -137,14 +140,13 @@ def kill_at(victim: BaseProcess, program: Listener, target: int, longer_s: float
 def where(steps: Sequence[Step], heard: Sequence[Said]) -> tuple[float, bool, str]:
     """How far a life had come, whether that was between its first and its last append, and what it was doing."""
     if not heard:
-        return 0.0, False, "opening"
+        return 0.0, False, "starting"
     last = heard[-1]
     first_wish, last_wish = wishes_of(steps[0])[0].name, wishes_of(steps[-1])[0].name
     outcomes = {(said.name, said.outcome) for said in heard}
     inside = (first_wish, "done") in outcomes and (last_wish, "begun") not in outcomes
-    begun = step_of(last) + (last.outcome != "begun")
     doing = last.kind if last.outcome == "begun" else "between steps"
-    return min(begun / len(steps), 1.0), inside, doing
+    return max(map(step_of, heard)) / len(steps), inside, doing
 
 
 class Directory:
@@ -172,20 +174,21 @@ class Directory:
     def _life(self, life: int, kind: Kind) -> Kill:
         steps = random_run(self._seed, life, STEPS, follows=kind == "follower")
         writer, connection = warm.start(live, str(self._directory), self._mode, steps, life)
-        target, longer_s = self._chance.randrange(STEPS), self._chance.random() * LONGER_S
-        wrong: list[str] = []
+        target, longer_s = self._chance.randrange(-OPENINGS, STEPS), self._chance.random() * LONGER_S
+        program = Listener(connection)
         if kind == "reader":
             reader, its_end = warm.start(read, str(self._directory), again=True)
             its_end.recv()
-            seen = kill_at(reader, writer_says := Listener(connection), target, longer_s)
-            heard = seen + writer_says.rest()
+            seen = kill_at(victim := reader, program, target, longer_s)
+            heard = seen + program.rest()
             writer.kill()
             warm.exit_code_of(writer)
             wrong = [f"{said.kind} {said.name}: {said.text}" for said in heard if said.outcome not in ("begun", "done")]
         else:
-            seen = heard = kill_at(writer, writer_says := Listener(connection), target, longer_s)
-            heard += writer_says.rest()
+            seen = heard = [*kill_at(victim := writer, program, target, longer_s), *program.rest()]
             wrong = [f"{said.kind} {said.name}: {said.text}" for said in heard if said.outcome == "untyped"]
+        if victim.exitcode != -signal.SIGKILL:
+            wrong.append(f"the {kind} had ended by itself, with {victim.exitcode}")
         self._account.add([wish for step in steps for wish in wishes_of(step)], heard)
         moment, inside, doing = where(steps, seen)
         return self._judged(Kill(kind, moment, inside, "reading" if kind == "reader" else doing, wrong))

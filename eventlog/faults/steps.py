@@ -178,8 +178,8 @@ def random_run(seed: int, life: int, count: int, *, follows: bool) -> list[Step]
 
 _STREAMS: Final = ("a", "b", "c", "d")
 _WEIGHTS: Final = {
-    "append": 57, "many": 10, "together": 10, "follow": 10, "flush": 5, "erase": 4, "long": 1,
-    "compact": 1, "backup": 1, "reopen": 1,
+    "append": 50, "many": 10, "together": 10, "follow": 10, "flush": 5, "erase": 4, "long": 2,
+    "compact": 3, "backup": 3, "reopen": 3,
 }  # fmt: skip
 """Of a hundred steps of a writer."""
 _FOLLOWER_WEIGHTS: Final = {"append": 40, "together": 5, "follow": 20, "handle": 30, "flush": 4, "reopen": 1}

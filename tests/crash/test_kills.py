@@ -36,10 +36,12 @@ def test_where_a_life_had_come_is_told_by_what_it_said_last() -> None:
     first, last = (wishes_of(step)[0].name for step in (steps[0], steps[-1]))
     begun, done = Said(first, "begun", "append"), Said(first, "done", "append")
     assert isinstance(steps[-1], Append)
-    assert kill.where(steps, []) == (0.0, False, "opening")
+    assert kill.where(steps, []) == (0.0, False, "starting")
     assert kill.where(steps, [begun]) == (0.0, False, "append")
-    assert kill.where(steps, [begun, done]) == (0.1, True, "between steps")
+    assert kill.where(steps, [begun, done]) == (0.0, True, "between steps")
     assert kill.where(steps, [begun, done, Said("0/step 4", "begun", "follow")]) == (0.4, True, "follow")
+    opening = [begun, done, Said("0/step 4", "begun", "reopen"), Said("0/open", "begun", "open")]
+    assert kill.where(steps, opening) == (0.4, True, "open")
     assert kill.where(steps, [begun, done, Said(last, "begun", "append")]) == (0.9, False, "append")
     assert kill.histogram([0.0, 0.05, 0.95, 1.0])[0].endswith("2 " + "#" * 50)
 

@@ -54,7 +54,8 @@ def test_a_run_without_a_fault_is_right_and_does_something_of_everything(copied:
     place, account = copied
     assert {said.outcome for said in account.said[1:]} == {"begun", "done"}
     assert {said.kind for said in account.said[1:]} == {
-        "append", "together", "follow", "handle", "flush", "erase", "closestream", "compact", "backup", "reopen",
+        "append", "together", "follow", "handle", "flush", "erase", "closestream", "compact", "backup",
+        "reopen", "open",
     }  # fmt: skip
     assert wrong(copied) == ""
     account.keep(judge(place / "log", Account(), ended_well=True))
