@@ -7,9 +7,11 @@ import multiprocessing.connection
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:  # Windows has none
+    from multiprocessing.context import ForkServerContext
 
 _preloaded: Final = ["eventlog", "eventlog.faults.doing", "eventlog.faults.account"]
 
