@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.faults.inject import Case, all_cases, fail, run_cases, table, why_not
 from tests.support import lying
-from tests.support.skips import LINUX_ONLY
+from tests.support.skips import LINUX_ONLY, STRACE_ABSENT, STRACE_REFUSED
 
 SAMPLE = 20
 
@@ -23,7 +23,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
         pytest.skip(LINUX_ONLY)
     refused = why_not()
     if refused:
-        pytest.skip(refused)
+        pytest.skip(STRACE_ABSENT if refused == STRACE_ABSENT else STRACE_REFUSED)
     return all_cases(tmp_path_factory.mktemp("count"), [("durable", 1)])
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.data import DATA_ABSENT, data_root, rows
 from tests.support.guards import SocketGuard, is_loopback
-from tests.support.skips import ALLOWED_SKIPS, MODEL_ABSENT, refusal
+from tests.support.skips import ALLOWED_SKIPS, MODEL_ABSENT, STRACE_ABSENT, STRACE_REFUSED, refusal
 
 pytest_plugins = ["pytester"]
 
@@ -89,6 +89,17 @@ def test_absent_data_is_refused_where_the_data_is(pytester: pytest.Pytester, mon
     result = _run(pytester, SKIPS)
     result.stdout.fnmatch_lines([f"*1 × {DATA_ABSENT} (REFUSED: the data is there)", "*1 passed, 2 skipped*"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("reason", [STRACE_ABSENT, STRACE_REFUSED])
+def test_what_watches_system_calls_is_not_left_out_under_ci(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    for ci, ended in (("true", pytest.ExitCode.TESTS_FAILED), ("", pytest.ExitCode.OK)):
+        monkeypatch.setenv("CI", ci)
+        result = _run(pytester, f"import pytest\ndef test_good(): pass\ndef test_it(): pytest.skip({reason!r})\n")
+        result.stdout.fnmatch_lines([f"*1 × {reason} (*", "*1 passed, 1 skipped*"])
+        assert result.ret == ended
 
 
 UNLISTED = {
