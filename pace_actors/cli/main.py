@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "replay": "pace_actors.cli.replay",
     "bisect": "pace_actors.cli.bisect",
     "shrink": "pace_actors.cli.shrink",
+    "timeline": "pace_actors.cli.timeline",
     "stats": "pace_actors.cli.stats",
     "simulate": "pace_actors.cli.simulate",
     "bench": "pace_actors.cli.bench",

@@ -10,6 +10,7 @@ from pace_actors.replay.places import place_of, receipt_of, turn_named
 from pace_actors.replay.shrink import DIVERGES, Shrunk, shrink, shrink_whole
 from pace_actors.replay.small import Small, holds_in, small_log
 from pace_actors.replay.sources import opened
+from pace_actors.replay.timeline import Timeline, timeline
 from pace_actors.replay.where import predicate
 from pace_actors.replay.why import Link, Why, why_context, why_fact, why_missing, why_rejected, why_turn
 
@@ -30,6 +31,7 @@ __all__ = [
     "Rules",
     "Shrunk",
     "Small",
+    "Timeline",
     "Why",
     "bisect",
     "check",
@@ -49,6 +51,7 @@ __all__ = [
     "shrink",
     "shrink_whole",
     "small_log",
+    "timeline",
     "turn_named",
     "what_if",
     "why_context",
