@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "bisect": "pace_actors.cli.bisect",
     "shrink": "pace_actors.cli.shrink",
     "timeline": "pace_actors.cli.timeline",
+    "inspect": "pace_actors.cli.inspect",
     "stats": "pace_actors.cli.stats",
     "simulate": "pace_actors.cli.simulate",
     "bench": "pace_actors.cli.bench",
