@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pace_actors.cli.options import check_there, directory, examples, json_option, reaching, reading, threads_of
+from pace_actors.cli.options import check_there, examples, json_option, log_argument, reaching, replaying, threads_of
 from pace_actors.cli.screen import Bar, console, counted, print_json, shown_bytes
 from pace_actors.errors import InvalidInput
 
@@ -22,7 +22,7 @@ EXAMPLES = examples(
 
 
 @click.command("inspect", short_help="Write one HTML file to look at a log with.", epilog=EXAMPLES)
-@directory
+@log_argument
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file.")
 @click.option("--thread", help="Only threads of this name.")
 @click.option("--user", help="Only this user's threads.")
@@ -35,7 +35,7 @@ def command(directory: str, *, output: Path, thread: str | None, user: str | Non
     """
     from pace_actors.replay.report import report  # noqa: PLC0415
 
-    with reading(directory) as log, Bar("writing the report") as bar:
+    with replaying(directory) as log, Bar("writing the report") as bar:
         keys = check_there(log, thread, user) if thread is not None or user is not None else threads_of(log)
         with reaching("output"):
             _check_target(output)

@@ -11,11 +11,12 @@ import msgspec
 
 from eventlog import EventLog
 from pace_actors.cli.coverage import PENDING, SEPARATOR, SUMMARISED, WINDOW
-from pace_actors.cli.options import directory, examples, find_thread, json_option, reading, user_option
+from pace_actors.cli.options import examples, find_thread, json_option, log_argument, replaying, user_option
 from pace_actors.cli.screen import Bar as ProgressBar
 from pace_actors.cli.screen import console, print_json, printable, shown_key, shown_time
 from pace_actors.domain.extracts import line_of
 from pace_actors.events import REGISTRY, TurnHeard
+from pace_actors.values import ThreadKey
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,28 +38,28 @@ ASCII = str.maketrans({
 EXAMPLES = examples(
     "pace timeline ada.pace kitchen",
     "pace timeline ada.pace kitchen --last 20",
-    "pace timeline ada.pace kitchen --from 120 --to 260",
+    "pace timeline ada.pace kitchen --from 120 --to turn:40",
     "pace timeline ada.pace kitchen --full | less -R",
     "pace timeline ada.pace kitchen --json | jq '.bars[] | select(.request.outcome != \"accepted\")'",
 )
 
 
 @click.command("timeline", short_help="Show what happened in a thread, with its summaries as bars.", epilog=EXAMPLES)
-@directory
-@click.argument("thread")
+@log_argument
+@click.argument("thread", required=False)
 @user_option
-@click.option("--from", "start", type=click.IntRange(min=0), default=0, metavar="POSITION", help="From there on.")
-@click.option("--to", "end", type=click.IntRange(min=0), metavar="POSITION", help="Up to there.")
+@click.option("--from", "start", metavar="PLACE", help="From there on: a position, a time, turn:NUMBER, …")
+@click.option("--to", "end", metavar="PLACE", help="Up to there.")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N turns.")
 @click.option("--full", is_flag=True, help="A row for everything, however much it is.")
 @json_option
 def command(
     directory: str,
-    thread: str,
+    thread: str | None,
     *,
     user: str | None,
-    start: int,
-    end: int | None,
+    start: str | None,
+    end: str | None,
     last: int | None,
     full: bool,
     as_json: bool,
@@ -68,15 +69,27 @@ def command(
     ✓ an answer was accepted, ✗ it was refused, ╳ a reset, a pause or a withdrawal dropped the request before. On the
     right which turns are summarised, pending, word for word. Where it is long a row stands for several turns.
     """
-    from pace_actors.replay import timeline  # noqa: PLC0415
+    from pace_actors.replay import place_of, timeline  # noqa: PLC0415
 
-    with reading(directory) as log, ProgressBar("reading") as bar:
+    if last is not None and (start is not None or end is not None):
+        raise click.UsageError("--last counts turns from the end, --from and --to name places: give one or the other")
+    with replaying(directory) as log, ProgressBar("reading") as bar:
         key = find_thread(log, thread, user)
-        line = timeline(log, key, start=start, end=end, last=last, on_progress=bar)
+        first, to = _begin(log, start, key), None if end is None else place_of(log, end, key)
+        line = timeline(log, key, start=first, end=to, last=last, on_progress=bar)
         if as_json:
             print_json(msgspec.to_builtins(line))
         else:
             _show(log, line, None if full else ROWS_MAX)
+
+
+def _begin(log: EventLog, words: str | None, key: ThreadKey) -> int:
+    """The position of the input at a place: its batch is shown whole."""
+    from pace_actors.replay import place_of, read_batch  # noqa: PLC0415
+
+    position = 0 if words is None else place_of(log, words, key)
+    batch = read_batch(log, position) if position else None
+    return position if batch is None else batch.position
 
 
 def _show(log: EventLog, line: Timeline, rows_max: int | None) -> None:
@@ -103,7 +116,7 @@ def _show(log: EventLog, line: Timeline, rows_max: int | None) -> None:
         for shown in _shown(log, row, widths):
             _print(out, shown)
     if step > 1:
-        hint = f"a row stands for up to {step:,} turns; --from POSITION --to POSITION, --last N or --full show each"
+        hint = f"a row stands for up to {step:,} turns; --from PLACE --to PLACE, --last N or --full show each"
         _print(out, Text(hint, style="dim"), wrap=True)
 
 

@@ -20,7 +20,7 @@ from pace_actors.replay.report.sections import (
     Texts,
     Written,
     facts_sections,
-    lapsed,
+    hidden,
     numbered,
     plain,
     thread_sections,
@@ -36,7 +36,7 @@ NEVER: Final = 2**62
 def thread_part(log: EventLog, key: ThreadKey, head: int, past: History) -> dict[str, Any]:
     """A thread: its batches, what each changed, and its time line. Memory grows with its texts."""
     texts = Texts()
-    written = Written(texts, thread_sections(key, ThreadState()) | {"lapsed": []})
+    written = Written(texts, thread_sections(key, ThreadState()) | {"hidden": []})
     steps: list[list[Any]] = []
     marks = Marks(past)
     seen = _Seen()
@@ -45,11 +45,11 @@ def thread_part(log: EventLog, key: ThreadKey, head: int, past: History) -> dict
             break
         marks.take(batch, moment)
         if batch.stream == key.stream:
-            written.take(thread_sections(key, moment.state) | {"lapsed": lapsed(moment)})
+            written.take(thread_sections(key, moment.state) | {"hidden": hidden(moment)})
             steps.append(step(batch, texts))
             seen.take(moment.state)
-        elif (gone := lapsed(moment)) != written.shown["lapsed"]:  # another fact of its user has had its time
-            written.take(written.shown | {"lapsed": gone})
+        elif (gone := hidden(moment)) != written.shown["hidden"]:  # of what is known of its user
+            written.take(written.shown | {"hidden": gone})
             steps.append([batch.position])
     line = marks.done(0, head)
     return whole_part(texts, written, steps) | {"line": lined(line, seen)}

@@ -18,6 +18,7 @@ from pace_actors.errors import InvalidInput
 from pace_actors.replay.fold import Progress
 from pace_actors.replay.history import history
 from pace_actors.replay.report.data import thread_part, user_part
+from pace_actors.replay.why.chain import ANSWER_REFUSED, CANDIDATE_REFUSED
 from pace_actors.values import ThreadKey, UserKey
 
 THREADS_MAX: Final = 1_000
@@ -89,7 +90,8 @@ def _pieces(
         yield block(f"thread-{number}", made)
         index.append(_entry(key, places[key.user], made))
         _tell(on_progress, len(users) + number + 1, total)
-    yield block("index", {"title": title, "head": head, "threads": index})
+    reasons = {"answers": ANSWER_REFUSED, "candidates": CANDIDATE_REFUSED}
+    yield block("index", {"title": title, "head": head, "threads": index, "reasons": reasons})
     yield after
 
 

@@ -115,7 +115,7 @@ function bodyOf(thread, step) {
   }
   if (step.type === "AnswerArrived") {
     const answer = thread.answer.get(step.position);
-    const why = answer.reason && el("p", { class: "why refused" }, el("strong", { text: `Refused: ${answer.reason}. ` }), el("span", { text: WHY[answer.reason] || "" }));
+    const why = answer.reason && el("p", { class: "why refused" }, el("strong", { text: `Refused: ${answer.reason}. ` }), el("span", { text: whyRefused(answer.reason) }));
     const words = heard.text ? quote(heard.text, heard.model ? `Raw answer of ${heard.model}` : "Raw answer") : null;
     const detail = heard.detail ? quote(heard.detail, "The failure said") : null;
     return [why, words, detail].filter(Boolean);
@@ -198,11 +198,20 @@ function answersOf(thread, bar, chosen) {
   const all = thread.line.answers.filter((each) => each.generation === bar.generation && each.version === bar.version);
   const shown = all.length > 4 && chosen ? [chosen] : all;
   return shown.flatMap((answer) => [
+    ...newerOf(thread, answer),
     link("answer", `Answered after ${lasted(bar.asked_at, answer.at)}`, answer.position, count(answer.chars, "character")),
     answer.reason
-      ? link("refused", `Refused: ${answer.reason}`, answer.position + 1, WHY[answer.reason] || "")
+      ? link("refused", `Refused: ${answer.reason}`, answer.position + 1, whyRefused(answer.reason))
       : link("accepted", `Accepted: covers up to turn ${bar.last}`, answer.position + 1),
   ]);
+}
+
+/** What was accepted before a stale answer came. */
+function newerOf(thread, answer) {
+  if (answer.reason !== "stale") return [];
+  const newer = thread.line.bars.filter((bar) => bar.session === answer.session && bar.outcome === "accepted" && bar.closed < answer.position);
+  const latest = newer.reduce((one, other) => (one && one.closed > other.closed ? one : other), null);
+  return latest ? [link("accepted", `v${latest.version} had been accepted: it covers up to turn ${latest.last}`, latest.closed)] : [];
 }
 
 /** What came of it: who went on from it, who saw it, or how its turns were covered instead. */
@@ -268,8 +277,9 @@ function chainOfFacts(thread, step) {
   for (const { type, fields, position } of decisionsOf(step)) {
     const said = heard.candidates && heard.candidates[fields.item || 0];
     const why = fields.reason ? `: ${fields.reason}` : "";
+    const rule = fields.reason ? reasonOf("candidates", fields.reason) : "";
     const kind = fields.reason ? "refused" : "fact";
-    found.push(link(kind, `${capital(DID[type] || type)}${why}`, position, said ? factNamed(said) : `fact ${fields.fact}`));
+    found.push(link(kind, `${capital(DID[type] || type)}${why}`, position, joined(said ? factNamed(said) : `fact ${fields.fact}`, rule)));
   }
   return found;
 }
@@ -307,7 +317,7 @@ function drawContext() {
 
 function sectionsShown(thread, state) {
   const system = state.system.map(([line]) => line).join("\n");
-  const facts = state.facts.filter(([id]) => !state.lapsed.includes(id));
+  const facts = state.facts.filter(([id]) => !state.hidden.includes(id));
   const covers = state.summary_version ? `v${state.summary_version[1]} · ${turnsNamed(state.first_turn, state.covered)}` : "";
   return [
     section("covered", "Summary", covers, state.summary, state.summary ? [quote(state.summary)] : []),
@@ -397,7 +407,7 @@ function differences(before, after) {
     const [gone, come] = listChanges(before[name], after[name], key, words);
     if (gone.length || come.length) found.push({ title, gone, come });
   }
-  const changed = [...NUMBERS, "lapsed", "settings"].filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
+  const changed = [...NUMBERS, "hidden", "settings"].filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
   if (changed.length) {
     const value = (state, name) => (typeof state[name] === "object" && state[name] !== null ? JSON.stringify(state[name]) : String(state[name] ?? "–"));
     found.push({ title: "Numbers", numbers: changed.map((name) => [name.replace("_", " "), value(before, name), value(after, name)]) });

@@ -9,7 +9,7 @@ import msgspec
 
 from pace_actors.domain.context import assemble, extract_lines
 from pace_actors.domain.facts_state import FactsState
-from pace_actors.domain.known import facts_of
+from pace_actors.domain.known import facts_of, shown_of
 from pace_actors.domain.state import ThreadState
 from pace_actors.replay.moments import Moment
 from pace_actors.settings import ThreadSettings
@@ -26,7 +26,7 @@ DEFAULTS: Final = ThreadSettings()
 def sections(moment: Moment) -> Sections:
     """A thread and what is known of its user, as they are told in a report."""
     shown = thread_sections(moment.key, moment.state) | facts_sections(moment.key.user, moment.facts)
-    return shown | {"lapsed": lapsed(moment)}
+    return shown | {"hidden": hidden(moment)}
 
 
 def thread_sections(key: ThreadKey, state: ThreadState) -> Sections:
@@ -62,7 +62,7 @@ def thread_sections(key: ThreadKey, state: ThreadState) -> Sections:
 
 
 def facts_sections(user: str, facts: FactsState) -> Sections:
-    """Every fact that holds, newest first; which of them a moment's clock leaves out is said by `lapsed`."""
+    """Every fact that holds, newest first; which of them a moment's clock leaves out is said by `hidden`."""
     return {
         "facts": [
             [fact.id, str(fact), fact.confidence_milli, fact.sensitive, fact.origin, fact.expires_at, [*fact.sources]]
@@ -72,13 +72,13 @@ def facts_sections(user: str, facts: FactsState) -> Sections:
     }
 
 
-def lapsed(moment: Moment) -> list[int]:
-    """Facts that hold and are not shown any more at the time of the thread's last turn: their time is over (F8)."""
-    if not any(row.expires_at for row in moment.facts.rows):
+def hidden(moment: Moment) -> list[int]:
+    """Facts that hold and are not shown at the time of the thread's last turn: their time is over, their source off."""
+    if not moment.facts.switches and not any(row.expires_at for row in moment.facts.rows):
         return []
-    user, now = moment.key.user, moment.state.last_activity
-    shown = {fact.id for fact in facts_of(user, moment.facts, now, include_sensitive=True)}
-    return sorted(row.fact for row in moment.facts.active if row.fact not in shown)
+    now = moment.state.last_activity
+    shown = {fact.id for fact in shown_of(moment.key.user, moment.facts, now, include_sensitive=True)}
+    return [row.fact for row in moment.facts.active if row.fact not in shown]
 
 
 # --- from step to step ------------------------------------------------------------------------------------------------

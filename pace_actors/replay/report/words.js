@@ -1,31 +1,19 @@
 // How things are said. No text of the log reaches the page but by `textContent`.
 
-const WHY = {
-  session_ended: "Its session was over when it came.",
-  generation: "A turn that its summary had seen was withdrawn meanwhile.",
-  duplicate: "Nothing was open under its number: it had been answered before.",
-  stale: "A newer summary covered these turns already.",
-  timeout: "The model did not answer in time.",
-  connection: "The model server could not be reached.",
-  http_status: "The model server answered with an error.",
-  malformed: "The model server's answer could not be read.",
-  unavailable: "The work was begun and did not end, three times over, or no model could be asked.",
-  refused: "The server does not take this very input.",
-  fenced: "Nobody wanted it any more before it was asked.",
-  empty: "The answer had no words in it.",
-  cut_off: "The answer broke off before its first whole sentence.",
-  not_a_summary: "The text refuses, repeats its instructions, is an error, or is longer than what it sums up.",
-  idle: "Silence ended the session before an answer came.",
-  reset: "A reset ended the session before an answer came.",
-  disabled: "The thread was switched off before an answer came.",
-  erased: "The thread was erased before an answer came.",
-  secret: "It held a secret.",
-  confidence: "The confidence was too low, or out of range.",
-  blank: "It had no words.",
-  tombstone: "It was forgotten, and may not be learnt again yet.",
-  source_off: "Its source is switched off.",
+const DROPPED = {
+  idle: "silence ended the session before an answer came",
+  reset: "a reset ended the session before an answer came",
+  disabled: "the thread was switched off before an answer came",
+  erased: "the thread was erased before an answer came",
+  generation: "a turn that its summary was to see was withdrawn before an answer came",
 };
-const DROPPED = { ...WHY, generation: "A turn that its summary had seen was withdrawn before an answer came." };
+
+/** Why something was refused, with the rule behind it. */
+function reasonOf(kind, reason) {
+  const [rule, words] = page.log.reasons[kind][reason] || ["", ""];
+  return words && `${words} (${rule})`;
+}
+const whyRefused = (reason) => capital(reasonOf("answers", reason));
 
 /** A text that can do nothing to its surroundings: control characters and direction marks become visible. */
 const visible = (text) =>
