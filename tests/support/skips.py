@@ -10,6 +10,7 @@ import pytest
 from tests.support.data import DATA_ABSENT, data_root
 
 MODEL_ABSENT = "a small language model is absent, or PACE_TEST_LLM=no"
+BROWSER_ABSENT = "chromium or its driver is absent"
 LINUX_ONLY = "Linux only"
 NOT_ROOT = "needs root"
 POSIX_ONLY = "POSIX only"
@@ -20,6 +21,7 @@ STRACE_REFUSED = "strace may not trace here"
 ALLOWED_SKIPS: dict[str, str] = {
     DATA_ABSENT: "the conversations are not part of the project; where they lie beside it, this reason is refused",
     MODEL_ABSENT: "`make test` installs it on Linux and macOS, where the packages can be had",
+    BROWSER_ABSENT: "the report is looked at in a real browser; .ci/run installs one where it may",
     LINUX_ONLY: "it reads /proc",
     NOT_ROOT: "a file system of a given size or kind is mounted for the test",
     POSIX_ONLY: "signals, file modes and flushes of directories do not exist on Windows",

@@ -129,11 +129,15 @@ function plainBody(thread, step) {
   return [words && el("p", { class: "said", dir: "auto", text: words }), more && el("p", { class: "said soft", text: more })].filter(Boolean);
 }
 
+/** The events of a step as they are stored, written out when somebody wants to see them. */
 function rawOf(step) {
-  const events = step.events.map(([type], place) => el("div", {},
-    el("h4", { text: `${step.position + place} ${type}` }),
-    el("pre", { text: JSON.stringify(fieldsOf(step, place), null, 1).slice(0, 20000) })));
-  return el("details", { class: "raw" }, el("summary", { text: "As recorded" }), events);
+  const box = el("details", { class: "raw" }, el("summary", { text: "As recorded" }));
+  box.addEventListener("toggle", () => {
+    box.append(...step.events.map(([type], place) => el("div", {},
+      el("h4", { text: `${step.position + place} ${type}` }),
+      el("pre", { text: JSON.stringify(fieldsOf(step, place), null, 1).slice(0, 20000) }))));
+  }, { once: true });
+  return box;
 }
 
 /** One link of a chain: what, when, and whether it is what is selected. */
@@ -321,8 +325,8 @@ function sectionsShown(thread, state) {
   const covers = state.summary_version ? `v${state.summary_version[1]} · ${turnsNamed(state.first_turn, state.covered)}` : "";
   return [
     section("covered", "Summary", covers, state.summary, state.summary ? [quote(state.summary)] : []),
-    section("pending", "Pending", state.pending.length ? reach(state.pending) : "", state.pending.map((each) => each[1] || "").join(""),
-      state.pending.map(([turn, words, shown]) => item(thread, turn, words === null ? "only the log still has it" : words, shown ? "" : "left out"))),
+    section("pending", "Pending", state.pending.length ? reach(state.pending) : "", state.pending.map((each) => each[1].join("\n")).join(""),
+      state.pending.map(([turn, words, shown]) => item(thread, turn, linesOf(words), shown ? "" : "left out"))),
     section("window", "Window, word for word", state.window.length ? reach(state.window) : "", state.window.map((each) => each[1] + each[2]).join(""),
       state.window.map(([turn, user, assistant]) => pairShape(thread, turn, user, assistant))),
     section("known", "Facts", facts.length ? count(facts.length, "fact") : "", facts.map((each) => each[1]).join(""), facts.map(factShape)),
@@ -332,6 +336,7 @@ function sectionsShown(thread, state) {
     section("", "Numbers", "", null, [numbers(state)], false),
   ];
 }
+const linesOf = (lines) => lines.join("\n") || "only the log still has it";
 const reach = (list) => turnsNamed(list[0][0], list[list.length - 1][0]);
 
 function section(kind, title, more, text, children, open = true) {
@@ -396,7 +401,7 @@ function togglePin() {
 function differences(before, after) {
   const found = [];
   const listed = [
-    ["Pending", "pending", (each) => each[0], (each) => `${each[0]}: ${each[1] === null ? "only the log still has it" : each[1]}`],
+    ["Pending", "pending", (each) => each[0], (each) => `${each[0]}: ${linesOf(each[1])}`],
     ["Window", "window", (each) => each[0], (each) => `${each[0]}: ${each[1]} → ${each[2]}`],
     ["Facts", "facts", (each) => each[0], (each) => `${each[1]} (${(each[2] / 1000).toFixed(2)})`],
     ["Requests in flight", "requests", (each) => each[0], (each) => `v${each[0]} for ${turnsNamed(each[2], each[3])}`],

@@ -38,7 +38,9 @@ def thread_sections(key: ThreadKey, state: ThreadState) -> Sections:
         "system": [[line] for line in context.system.split("\n")] if context.system else [],
         "summary": context.summary,
         "summary_version": [state.summary.version.generation, state.summary.version.number] if state.summary else None,
-        "pending": [[turn.turn, extract_lines(turn), turn.turn in receipt.pending] for turn in state.pending],
+        "pending": [
+            [turn.turn, (extract_lines(turn) or "").split("\n"), turn.turn in receipt.pending] for turn in state.pending
+        ],
         "window": [[pair.turn, pair.user, pair.assistant] for pair in context.window],
         "left_out": [[covers.first, covers.last] for covers in receipt.left_out],
         "requests": [

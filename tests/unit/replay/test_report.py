@@ -1,0 +1,252 @@
+"""The data of a report: what is cut out and put in leads back to every state, and nothing in it can leave its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eventlog
+from eventlog import EventLog, MemoryLog
+from pace_actors import Pace
+from pace_actors.errors import InvalidInput
+from pace_actors.events import REGISTRY
+from pace_actors.replay import moment_at, moments
+from pace_actors.replay.report import page as pages
+from pace_actors.replay.report import report, sections
+from pace_actors.replay.report.sections import LISTS, splice
+from pace_actors.values import ThreadKey
+from tests.support.cli import pace, pace_json
+from tests.support.histories import write_history
+
+ADA = ThreadKey("ada", "kitchen")
+Part = dict[str, Any]
+
+
+class Blocks(HTMLParser):
+    """What a reader of HTML sees: the data blocks, and every tag."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks: dict[str, str] = {}
+        self.tags: list[str] = []
+        self._open = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._open = dict(attrs).get("id") or "" if tag == "script" else ""
+
+    def handle_endtag(self, _tag: str) -> None:
+        self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.blocks[self._open] = self.blocks.get(self._open, "") + data
+
+
+def parsed(text: str) -> Blocks:
+    blocks = Blocks()
+    blocks.feed(text)
+    blocks.close()
+    return blocks
+
+
+def part(text: str, name: str) -> Part:
+    found: Part = msgspec.json.decode(parsed(text).blocks[name])
+    return found
+
+
+def told(made: Part, value: Any) -> Any:
+    """A value of a part with its texts in it."""
+    if isinstance(value, list):
+        return [told(made, each) for each in value]
+    if isinstance(value, dict):
+        return made["texts"][value["$"]] if "$" in value else {name: told(made, each) for name, each in value.items()}
+    return value
+
+
+def walked(made: Part) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Position and sections of each step, by its changes alone, held against what stands there whole."""
+    now = made["empty"]
+    for at, (step, changes) in enumerate(zip(made["steps"], made["changes"], strict=True)):
+        now = dict(now)
+        for name, change in changes.items():
+            if name in LISTS:
+                where, gone, comes = change
+                now[name] = now[name][:where] + comes + now[name][where + gone :]
+            else:
+                now[name] = change
+        if at % made["every"] == 0:
+            assert made["whole"][at // made["every"]] == now
+        yield step[0], told(made, now)
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log with everything in it: two threads, facts that were stated, forgotten, switched off; an erased talk."""
+    place = tmp_path_factory.mktemp("lived") / "ada.pace"
+    with Pace.open(place) as running:
+        talk, other = running.thread("kitchen", user="ada"), running.thread("garden", user="ada")
+        for number in range(30):
+            context = talk.context(f"question {number}")
+            talk.record(f"My sister number {number} lives in Lisbon.", "I see.", context=context)
+            if number % 7 == 3:
+                assert running.wait_idle(30)
+        other.record("I like marzipan.", "Noted.")
+        for value in ("tea", "boats", "rain", "early trains", "the sea", "lamps", "owls", "quiet rooms", "old maps"):
+            running.remember("ada", "likes", value, user="ada")
+        assert running.wait_idle(30)
+        running.forget(query="tea", user="ada", confirm=True)
+        running.switch("preference", on=False, user="ada")
+        running.note("The key is under the mat.", user="ada")
+        talk.reset()
+        talk.record("A new start.", "Fine.")
+        other.erase()
+        other.record("Again.", "Hello.")
+        assert running.wait_idle(30)
+    return place
+
+
+@pytest.fixture(scope="module")
+def lived_log(lived: Path) -> Iterator[EventLog]:
+    with eventlog.open(lived, REGISTRY, readonly=True) as log:
+        yield log
+
+
+@pytest.fixture(scope="module")
+def lived_page(lived_log: EventLog) -> str:
+    return "".join(report(lived_log, [ADA, ThreadKey("ada", "garden")], title="ada.pace"))
+
+
+def test_every_step_of_a_thread_leads_to_the_sections_of_its_moment(lived_log: EventLog, lived_page: str) -> None:
+    wanted = {moment.position: sections(moment) for _, moment in moments(lived_log, ADA)}
+    made = part(lived_page, "thread-0")
+    steps = dict(walked(made))
+    assert len(steps) > 50
+    for batch, moment in moments(lived_log, ADA):
+        if batch.position in steps:
+            shown = {name: wanted[moment.position][name] for name in steps[batch.position]}
+            assert steps[batch.position] == msgspec.to_builtins(shown)
+    assert {"summary", "window", "pending", "system", "requests", "hidden"} <= steps[batch.position].keys()
+    assert any(shown["hidden"] for shown in steps.values())  # the source that was switched off
+
+
+def test_every_step_of_a_user_leads_to_the_facts_of_its_moment(lived_log: EventLog, lived_page: str) -> None:
+    steps = dict(walked(part(lived_page, "user-0")))
+    assert max(len(shown["facts"]) for shown in steps.values()) > 8
+    for position, shown in list(steps.items())[::5]:
+        moment = moment_at(lived_log, ADA, position)
+        assert shown == {name: msgspec.to_builtins(sections(moment)[name]) for name in shown}
+
+
+def test_whole_ones_stand_often_enough_in_a_long_thread() -> None:
+    log = MemoryLog(REGISTRY)
+    write_history(log, ADA, 300)
+    made = part("".join(report(log, [ADA])), "thread-0")
+    assert len(list(walked(made))) == len(made["steps"]) > 500
+    assert len(made["whole"]) == -(-len(made["steps"]) // made["every"]) > 3
+
+
+@given(st.lists(st.integers(0, 3)), st.lists(st.integers(0, 3)))
+def test_a_splice_makes_one_list_of_another(before: list[int], after: list[int]) -> None:
+    where, gone, comes = splice(before, after)
+    assert [*before[:where], *comes, *before[where + gone :]] == after
+    assert len(comes) <= len(after)
+    if before == after:
+        assert (gone, comes) == (0, [])
+
+
+def test_each_text_stands_in_the_file_once(lived_page: str) -> None:
+    made = part(lived_page, "thread-0")
+    assert len(set(made["texts"])) == len(made["texts"])
+    assert '"I see."' not in msgspec.json.encode(made["whole"]).decode()
+    words = "My sister number 7 lives in Lisbon."
+    assert {words, f"User: {words}"} < set(made["texts"])  # as it was said, and as a line of the context
+    assert words not in msgspec.json.encode([made["steps"], made["changes"], made["whole"]]).decode()
+
+
+def test_erased_words_are_nowhere_in_the_file(lived_page: str) -> None:
+    assert "marzipan" not in lived_page
+    assert "Again." in lived_page
+
+
+def test_the_page_may_run_its_own_script_and_fetch_nothing(lived_page: str) -> None:
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', lived_page)
+    script = "\n".join(pages.part(name) for name in pages.SCRIPTS)
+    assert policy == (
+        f"default-src 'none'; script-src '{pages.digest(script)}'; style-src '{pages.digest(pages.part('page.css'))}';"
+        " base-uri 'none'; form-action 'none'"
+    )
+    assert f"<script>{script}</script>" in lived_page
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", lived_page)
+    assert not {"img", "iframe", "link", "object", "embed", "form action"} & set(parsed(lived_page).tags)
+
+
+HOSTILE = (
+    "</script><script>window.hit=1</script>", "<!--<script>", "<img src=x onerror=window.hit=1>", "{{data}}{{script}}",
+    "\u2028\u2029\u202e\u2066\x00\x1b]0;x\x07", "&lt;&amp;", "]]>", "'\"`${window.hit=1}", "\ufeff\ufffe",
+)  # fmt: skip
+
+
+def test_hostile_words_leave_no_mark_outside_the_data() -> None:
+    plain, hostile = MemoryLog(REGISTRY), MemoryLog(REGISTRY)
+    for log, words in ((plain, ["harmless"] * len(HOSTILE)), (hostile, HOSTILE)):
+        key = ThreadKey("ada", "kitchen")
+        writer = write_history(log, key, 2)
+        for said in words:
+            writer.say(said, said)
+    title = "</title><script>window.hit=1</script>{{data}}"
+    tame = parsed("".join(report(plain, [ADA], title="title")))
+    wild_page = "".join(report(hostile, [ADA], title=title))
+    wild = parsed(wild_page)
+    assert wild.tags == tame.tags
+    made: Part = msgspec.json.decode(wild.blocks["thread-0"])
+    assert set(HOSTILE) <= set(made["texts"])
+    data = "".join(wild.blocks.values())
+    assert not re.search("[<>&\u2028\u2029\x00]", data)
+
+
+def test_too_much_for_a_page_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, lived_log: EventLog) -> None:
+    with pytest.raises(InvalidInput, match="no threads yet"):
+        report(lived_log, [])
+    monkeypatch.setattr(pages, "EVENTS_MAX", 10)
+    with pytest.raises(InvalidInput, match="a report holds 10: name one with --thread"):
+        report(lived_log, [ADA])
+    monkeypatch.setattr(pages, "THREADS_MAX", 1)
+    with pytest.raises(InvalidInput, match="2 threads; a report holds 1"):
+        report(lived_log, [ADA, ThreadKey("ada", "garden")])
+
+
+def test_the_command_writes_a_file_and_replaces_only_reports(lived: Path, tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    told_of = pace_json("inspect", lived, "-o", target)
+    assert told_of == {"output": str(target), "bytes": target.stat().st_size, "threads": 2}
+    assert pace("inspect", lived, "-o", target, "--thread", "kitchen").returncode == 0
+    assert target.stat().st_size < told_of["bytes"]
+    other = tmp_path / "diary.txt"
+    other.write_text("dear diary", encoding="utf-8")
+    refused = pace("inspect", lived, "-o", other)
+    assert refused.returncode == 2
+    assert "is no report" in refused.stderr
+    assert other.read_text(encoding="utf-8") == "dear diary"
+    nowhere = pace("inspect", lived, "-o", tmp_path / "no" / "report.html")
+    assert nowhere.returncode == 2
+    assert "no such file or directory" in nowhere.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["diary.txt", "report.html"]  # nothing half done
+
+
+def test_an_export_is_shown_as_its_directory_is(lived: Path, tmp_path: Path, lived_log: EventLog) -> None:
+    lines = tmp_path / "ada.jsonl"
+    assert pace("log", lived, "--export", lines).returncode == 0
+    target = tmp_path / "export.html"
+    assert pace("inspect", lines, "-o", target).returncode == 0
+    page = target.read_text(encoding="utf-8")
+    keys = [ThreadKey("ada", "kitchen"), ThreadKey("ada", "garden")]
+    assert page == "".join(report(lived_log, keys, title="ada.jsonl"))
