@@ -43,8 +43,14 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_each_turn_and_each_answer_has_a_row_with_its_lanes(short: Path) -> None:
-    lines = pace("timeline", short, "kitchen").stdout.splitlines()
+@pytest.fixture(scope="module")
+def shown(short: Path) -> str:
+    """The short one, in a pipe."""
+    return pace("timeline", short, "kitchen").stdout
+
+
+def test_each_turn_and_each_answer_has_a_row_with_its_lanes(shown: str) -> None:
+    lines = shown.splitlines()
     rows = [line[len("pos  22:13:20  ") :].strip() for line in lines[5:]]
     words = [re.split(r" {2,}\S+ │", row)[0] for row in rows]
     assert words == [
@@ -98,13 +104,13 @@ def test_a_stretch_of_it_is_shown_row_by_row(long: Path) -> None:
     assert "a row stands for" not in done.stdout
     first = pace("timeline", long, "kitchen", "--from", "turn:10", "--to", "turn:12").stdout
     assert re.findall(r"turn (\d+) ", first) == ["10", "11", "12"]
-    assert len(pace("timeline", long, "kitchen", "--full").stdout.splitlines()) > 1_900
 
 
-def test_it_is_plain_in_a_pipe_and_with_no_color(short: Path) -> None:
-    assert not COLOUR.search(pace("timeline", short, "kitchen").stdout)
+def test_it_is_plain_in_a_pipe_and_with_no_color(short: Path, shown: str) -> None:
+    assert not COLOUR.search(shown)
     assert COLOUR.search(pace("timeline", short, "kitchen", env={"FORCE_COLOR": "1"}).stdout)
-    assert not COLOUR.search(pace("timeline", short, "kitchen", env={"NO_COLOR": "1"}).stdout)
+    plain = pace("timeline", short, "kitchen", env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
+    assert not re.search(r"\x1b\[[\d;]*3\d", plain)  # bold is no colour
 
 
 def test_it_is_drawn_with_letters_where_the_terminal_has_nothing_else(long: Path) -> None:
@@ -115,10 +121,10 @@ def test_it_is_drawn_with_letters_where_the_terminal_has_nothing_else(long: Path
     assert re.search(r"\| \+ +\S* *turn \d+ ; asks v\d+", done.stdout)
 
 
-@pytest.mark.parametrize("width", ["40", "60", "80", "200"])
+@pytest.mark.parametrize("width", ["40", "200"])
 def test_no_line_is_wider_than_the_terminal(short: Path, width: str) -> None:
     done = pace("timeline", short, "kitchen", env={"COLUMNS": width})
-    assert max(map(len, done.stdout.splitlines())) <= max(int(width), 60)
+    assert max(map(len, done.stdout.splitlines())) <= int(width)
 
 
 def test_hostile_words_do_nothing_to_a_terminal(tmp_path: Path) -> None:
