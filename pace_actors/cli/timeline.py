@@ -29,8 +29,10 @@ LEGEND = (("summarised", SUMMARISED), ("pending", PENDING), ("window", WINDOW))
 ROWS_MAX = 80
 """More are put together, unless every one is asked for."""
 QUOTE_CHARS_MIN = 12
+WORDS_MIN = 16
 COVERAGE_BESIDE_WIDTH = 76
-"""A narrower terminal shows no coverage: the words need the room."""
+TIME_BESIDE_WIDTH = 60
+"""A narrower terminal shows no coverage, and no times: the words need the room."""
 ASCII = str.maketrans({
     "┬": "+", "│": "|", "┊": ":", "✓": "v", "✗": "x", "╳": "X", "–": "-", "·": ";", "→": ">", "≤": "<", "“": '"',
     "”": '"', "…": "~", "\u00a0": " ",
@@ -127,21 +129,23 @@ class _Widths:
         from pace_actors.cli.timeline_rows import coverage_pieces  # noqa: PLC0415
 
         self.position = max(len(str(rows[-1].position)), len("pos"))
-        self.left = self.position + 2 + len("12:00:00")
+        self.time = 2 + len("12:00:00") if width >= TIME_BESIDE_WIDTH else 0
+        self.left = self.position + self.time
         self.lanes = max(2 * len(rows[0].lanes), 0)
         self.parts = [0, 0, 0]
         if width >= COVERAGE_BESIDE_WIDTH:
             pieces = [[len(words) for words, _ in coverage_pieces(row.coverage)] for row in rows]
             self.parts = [max(column) for column in zip(*pieces, strict=True)]
         self.coverage = sum(self.parts) + 2 + 2 * len(SEPARATOR) if any(self.parts) else 0
-        self.words = max(20, width - self.left - self.lanes - self.coverage - 2)
+        self.words = max(WORDS_MIN, width - self.left - self.lanes - self.coverage - 2)
         self.end = self.left + 2 + self.lanes + self.words + self.coverage
 
 
 def _heading(widths: _Widths) -> Text:
     from rich.text import Text  # noqa: PLC0415
 
-    head = Text(f"{'pos':>{widths.position}}  {'time':<8}  {'':{widths.lanes}}what happened", style="dim")
+    time = "  time".ljust(widths.time) if widths.time else ""
+    head = Text(f"{'pos':>{widths.position}}{time}  {'':{widths.lanes}}what happened", style="dim")
     if widths.coverage:
         legend = Text(SEPARATOR, style="dim").join(Text(words, style=style) for words, style in LEGEND)
         head.pad_right(max(2, widths.end - head.cell_len - legend.cell_len))
@@ -153,7 +157,8 @@ def _shown(log: EventLog, row: Row, widths: _Widths) -> list[Text]:
     """A row as one line; what is too long for it stands on a second one."""
     from rich.text import Text  # noqa: PLC0415
 
-    line = Text(f"{row.position:>{widths.position}}  {shown_time(row.at)[11:]}  ", style="dim")
+    time = f"  {shown_time(row.at)[11:]}" if widths.time else ""
+    line = Text(f"{row.position:>{widths.position}}{time}  ", style="dim")
     for cell in row.lanes:
         line.append(f"{cell.mark} ", style=cell.style)
     words = _joined(row.words)

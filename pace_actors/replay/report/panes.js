@@ -326,7 +326,7 @@ function sectionsShown(thread, state) {
   return [
     section("covered", "Summary", covers, state.summary, state.summary ? [quote(state.summary)] : []),
     section("pending", "Pending", state.pending.length ? reach(state.pending) : "", state.pending.map((each) => each[1].join("\n")).join(""),
-      state.pending.map(([turn, words, shown]) => item(thread, turn, linesOf(words), shown ? "" : "left out"))),
+      pendingShown(thread, state)),
     section("window", "Window, word for word", state.window.length ? reach(state.window) : "", state.window.map((each) => each[1] + each[2]).join(""),
       state.window.map(([turn, user, assistant]) => pairShape(thread, turn, user, assistant))),
     section("known", "Facts", facts.length ? count(facts.length, "fact") : "", facts.map((each) => each[1]).join(""), facts.map(factShape)),
@@ -336,6 +336,14 @@ function sectionsShown(thread, state) {
     section("", "Numbers", "", null, [numbers(state)], false),
   ];
 }
+/** The pending turns; those whose extracts only the log still has, as one. */
+function pendingShown(thread, state) {
+  const bare = state.pending.filter(([, words]) => !words.join(""));
+  const rest = state.pending.slice(bare.length).map(([turn, words, shown]) => item(thread, turn, linesOf(words), shown ? "" : "left out"));
+  if (!bare.length) return rest;
+  return [el("p", { class: "sub", text: `${turnsNamed(bare[0][0], bare[bare.length - 1][0])}: only the log still has them; left out for length` }), ...rest];
+}
+
 const linesOf = (lines) => lines.join("\n") || "only the log still has it";
 const reach = (list) => turnsNamed(list[0][0], list[list.length - 1][0]);
 

@@ -99,7 +99,8 @@ const SAID = {
     const verdict = answer.reason ? `refused: ${answer.reason}` : "accepted";
     return {
       title: `v${answer.version} ${verdict}`,
-      words: heard.failure ? joined(`failed: ${heard.failure}`, heard.detail) : heard.text || "(its text was not kept)",
+      words: heard.failure ? joined(`failed: ${heard.failure}`, heard.detail)
+        : heard.text || (heard.chars ? "(its text was not kept)" : "(no words in it)"),
       more: joined(asksIn(step)),
     };
   },
