@@ -23,6 +23,14 @@ function redraw() {
   requestAnimationFrame(() => { waiting = false; drawNow(); });
 }
 
+const NOTED_MS = 200;
+let noting = 0;
+/** Note in the address what is selected, so that it can be opened there again; browsers refuse to do so too often. */
+function notePlace() {
+  const place = `#thread=${page.thread.number}&at=${page.thread.steps[page.index].position}`;
+  if (location.hash !== place) history.replaceState(null, "", place);
+}
+
 function drawNow() {
   const { thread } = page;
   const step = thread.steps[page.index];
@@ -38,8 +46,8 @@ function drawNow() {
   $("scrub").setAttribute("aria-valuetext", `position ${step.position}, ${head.title}`);
   $("place").textContent = `position ${step.position.toLocaleString("en")}`;
   $("readout").replaceChildren(el("strong", { class: head.kind, text: head.title }), el("span", { dir: "auto", text: ` ${joined(head.more, head.words.slice(0, 140))}` }));
-  const place = `#thread=${page.thread.number}&at=${step.position}`;
-  if (location.hash !== place) history.replaceState(null, "", place);
+  clearTimeout(noting);
+  noting = setTimeout(notePlace, NOTED_MS);
 }
 
 /** Which panes can be seen: on a narrow page one, on a wide one three. */
