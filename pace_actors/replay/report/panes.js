@@ -236,10 +236,12 @@ function after(thread, bar) {
   const again = thread.line.bars.find((each) => sessions(each) && each.last >= bar.last && each.first <= bar.last);
   if (again) found.push(link("request", `Its turns were asked for again as v${again.version}`, again.asked));
   const covered = thread.turn.get(bar.last);
+  const session = thread.line.sessions.find((each) => each.session === bar.session);
   if (covered && covered.covered) {
     found.push(link("accepted", `Turn ${bar.last} was covered in the end`, covered.covered));
   } else {
-    found.push(link("open", `Turn ${bar.last} is in no summary`, 0));
+    const ended = session && session.ended ? `session ${session.session} ended: ${session.reason}` : "";
+    found.push(link("open", `Turn ${bar.last} came into no summary`, ended ? session.ended : 0, ended));
   }
   return found;
 }
@@ -268,7 +270,13 @@ function chainOfTurn(thread, turn) {
   if (asked.length > 8) found.push(link("request", `and ${count(asked.length - 8, "more request")}`, 0));
   if (turn.withdrawn) found.push(link("dropped", "Withdrawn: shown nowhere any more", turn.withdrawn));
   if (turn.erased) found.push(link("dropped", "Erased", turn.erased));
-  if (!turn.displaced && !turn.withdrawn && !turn.erased) found.push(link("window", "Never displaced", 0));
+  const session = thread.line.sessions.find((each) => each.session === turn.session);
+  if (session && session.ended) {
+    const left = turn.displaced ? "" : "it had never left the window";
+    found.push(link("dropped", `Session ${session.session} ended: ${session.reason}`, session.ended, left));
+  } else if (!turn.displaced && !turn.withdrawn) {
+    found.push(link("window", "It is in the window still", 0));
+  }
   return found;
 }
 const KIND_OF = { accepted: "accepted", rejected: "refused", dropped: "dropped", open: "open" };
