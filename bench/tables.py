@@ -1,4 +1,4 @@
-"""Writes the tables of README.md, docs/eventlog.md and docs/races.md from bench/results, between their marks.
+"""Writes the tables of README.md and of pages in docs/ from bench/results, between their marks.
 
 A mark is `<!-- bench:NAME -->`, and ends with its close. `--check` writes nothing and exits 1 where the tables are not
 those of the results.
@@ -18,7 +18,8 @@ from bench.racing.report import read_races
 README = ROOT / "README.md"
 RACES = ROOT / "docs" / "races.md"
 EVENTLOG = ROOT / "docs" / "eventlog.md"
-PAGES = (README, EVENTLOG, RACES)
+INSPECT = ROOT / "docs" / "inspect.md"
+PAGES = (README, EVENTLOG, RACES, INSPECT)
 _OPEN = re.compile(r"^<!-- bench:(?P<name>[\w-]+) -->$")
 _CLOSE = "<!-- /bench -->"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from eventlog import EventLog
@@ -13,7 +13,7 @@ from pace_actors.domain.fold import Batch, batches
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import idle_since
 from pace_actors.events import REGISTRY, CandidatesExtracted
-from pace_actors.replay.history import History, PastTurn
+from pace_actors.replay.history import PastTurn, history
 from pace_actors.replay.moments import moments
 from pace_actors.replay.report.sections import (
     LISTS,
@@ -33,18 +33,19 @@ SHORT_CHARS: Final = 16
 NEVER: Final = 2**62
 
 
-def thread_part(log: EventLog, key: ThreadKey, head: int, past: History) -> dict[str, Any]:
+def thread_part(log: EventLog, key: ThreadKey, head: int, told: Callable[[Batch], None]) -> dict[str, Any]:
     """A thread: its batches, what each changed, and its time line. Memory grows with its texts."""
     texts = Texts()
     written = Written(texts, thread_sections(key, ThreadState()) | {"hidden": []})
     steps: list[list[Any]] = []
-    marks = Marks(past)
+    marks = Marks(history(log, key))
     seen = _Seen()
     for batch, moment in moments(log, key):
         if batch.position > head:
             break
         marks.take(batch, moment)
         if batch.stream == key.stream:
+            told(batch)
             written.take(thread_sections(key, moment.state) | {"hidden": hidden(moment)})
             steps.append(step(batch, texts))
             seen.take(moment.state)
@@ -55,7 +56,7 @@ def thread_part(log: EventLog, key: ThreadKey, head: int, past: History) -> dict
     return whole_part(texts, written, steps) | {"line": lined(line, seen)}
 
 
-def user_part(log: EventLog, key: UserKey, head: int) -> dict[str, Any]:
+def user_part(log: EventLog, key: UserKey, head: int, told: Callable[[Batch], None]) -> dict[str, Any]:
     """A user's facts: their batches, and what each changed."""
     texts = Texts()
     facts = NOBODY
@@ -64,6 +65,7 @@ def user_part(log: EventLog, key: UserKey, head: int) -> dict[str, Any]:
     for batch in batches(log.read(key.stream)):
         if batch.position > head:
             break
+        told(batch)
         before, facts = facts, evolve_facts(facts, batch.heard, batch.decided)
         same = facts.rows is before.rows and facts.tombstones is before.tombstones
         written.take(None if same else facts_sections(key.user, facts))
@@ -87,11 +89,11 @@ def whole_part(texts: Texts, written: Written, steps: list[list[Any]]) -> dict[s
 def step(batch: Batch, texts: Texts) -> list[Any]:
     """Position, stream version, time, whether it is erased, the input and its decisions, each with its name."""
     source = batch.heard.source if isinstance(batch.heard, CandidatesExtracted) else 0
-    told = [
+    events = [
         [REGISTRY.name_of(type(event)), numbered(plain(event), texts.number, SHORT_CHARS)]
         for event in (batch.heard, *batch.decided)
     ]
-    return [batch.position, batch.version, batch.heard.at, batch.erased, source, told]
+    return [batch.position, batch.version, batch.heard.at, batch.erased, source, events]
 
 
 class _Seen:

@@ -1,7 +1,7 @@
 // The time line: an overview on a canvas, and of what is visible the turns, pending turns and requests as shapes. A step
 // is as wide as any other: what counts is the order, the time stands beside it.
 
-const SCALES = [3, 5, 8, 12, 18, 26, 38];
+const SCALES = [3, 5, 8, 12, 15, 18, 22, 26, 32, 38];
 const Y = { session: 4, turns: 30, pending: 60, lanes: 104 };
 const H = { session: 18, turns: 20, pending: 32, lane: 20, gap: 4, facts: 16, axis: 18 };
 const EDGE = 12;

@@ -14,16 +14,16 @@ from typing import Any, Final
 import msgspec
 
 from eventlog import EventLog
+from pace_actors.domain.fold import Batch
 from pace_actors.errors import InvalidInput
-from pace_actors.replay.fold import Progress
-from pace_actors.replay.history import history
+from pace_actors.replay.fold import PROGRESS_BATCHES, Progress
 from pace_actors.replay.report.data import thread_part, user_part
 from pace_actors.replay.why.chain import ANSWER_REFUSED, CANDIDATE_REFUSED
 from pace_actors.values import ThreadKey, UserKey
 
 THREADS_MAX: Final = 1_000
-EVENTS_MAX: Final = 200_000
-"""Of the threads and users that are shown. A browser still opens it; what is larger is looked at thread by thread."""
+EVENTS_MAX: Final = 100_000
+"""Of the threads and users that are shown. A browser opens so many in seconds; of more, one thread is looked at."""
 MARK: Final = '<meta name="generator" content="pace inspect">'
 """By it a report is known as one."""
 SCRIPTS: Final = ("model.js", "words.js", "dom.js", "line.js", "panes.js", "page.js")
@@ -43,8 +43,8 @@ def report(
     events than a page can hold (`THREADS_MAX`, `EVENTS_MAX`), or for none at all.
     """
     users = list(dict.fromkeys(UserKey(key.user) for key in keys))
-    check_size(log, keys, users)
-    return _pieces(log, keys, users, title, on_progress)
+    count = check_size(log, keys, users)
+    return _pieces(log, keys, users, title, _Told(on_progress, count))
 
 
 def check_size(log: EventLog, keys: Sequence[ThreadKey], users: Sequence[UserKey]) -> int:
@@ -64,8 +64,28 @@ def check_size(log: EventLog, keys: Sequence[ThreadKey], users: Sequence[UserKey
     return count
 
 
+class _Told:
+    """Says how many events have gone in, of all."""
+
+    def __init__(self, on_progress: Progress | None, total: int) -> None:
+        self._on_progress = on_progress
+        self._total = total
+        self._done = self._batches = 0
+
+    def __call__(self, batch: Batch) -> None:
+        self._done += 1 + len(batch.decided)
+        self._batches += 1
+        if self._on_progress is not None and self._batches % PROGRESS_BATCHES == 0:
+            self._on_progress(min(self._done, self._total), self._total)
+
+    def end(self) -> None:
+        """Everything is in."""
+        if self._on_progress is not None:
+            self._on_progress(self._total, self._total)
+
+
 def _pieces(
-    log: EventLog, keys: Sequence[ThreadKey], users: Sequence[UserKey], title: str, on_progress: Progress | None
+    log: EventLog, keys: Sequence[ThreadKey], users: Sequence[UserKey], title: str, told: _Told
 ) -> Iterator[str]:
     head = log.head()
     style, script = part("page.css"), "\n".join(part(name) for name in SCRIPTS)
@@ -79,17 +99,15 @@ def _pieces(
     }
     before, after = (_filled(half, values) for half in part("page.html").split("{{data}}"))
     yield before
-    total = len(keys) + len(users)
     for number, user in enumerate(users):
-        yield block(f"user-{number}", user_part(log, user, head))
-        _tell(on_progress, number + 1, total)
+        yield block(f"user-{number}", user_part(log, user, head, told))
     places = {user.user: number for number, user in enumerate(users)}
     index = []
     for number, key in enumerate(keys):
-        made = thread_part(log, key, head, history(log, key))
+        made = thread_part(log, key, head, told)
         yield block(f"thread-{number}", made)
         index.append(_entry(key, places[key.user], made))
-        _tell(on_progress, len(users) + number + 1, total)
+    told.end()
     reasons = {"answers": ANSWER_REFUSED, "candidates": CANDIDATE_REFUSED}
     yield block("index", {"title": title, "head": head, "threads": index, "reasons": reasons})
     yield after
@@ -98,11 +116,6 @@ def _pieces(
 def _filled(template: str, values: dict[str, str]) -> str:
     """A template with its places filled, in one pass: what a value holds is no place."""
     return re.sub(r"\{\{([a-z-]+)\}\}", lambda place: values[place[1]], template)
-
-
-def _tell(on_progress: Progress | None, done: int, total: int) -> None:
-    if on_progress is not None:
-        on_progress(done, total)
 
 
 def _entry(key: ThreadKey, user: int, made: dict[str, Any]) -> dict[str, Any]:

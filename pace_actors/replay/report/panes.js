@@ -335,7 +335,7 @@ function sectionsShown(thread, state) {
     section("covered", "Summary", covers, state.summary, state.summary ? [quote(state.summary)] : []),
     section("pending", "Pending", state.pending.length ? reach(state.pending) : "", state.pending.map((each) => each[1].join("\n")).join(""),
       pendingShown(thread, state)),
-    section("window", "Window, word for word", state.window.length ? reach(state.window) : "", state.window.map((each) => each[1] + each[2]).join(""),
+    section("window", "Window", state.window.length ? `${reach(state.window)}, word for word` : "", state.window.map((each) => each[1] + each[2]).join(""),
       state.window.map(([turn, user, assistant]) => pairShape(thread, turn, user, assistant))),
     section("known", "Facts", facts.length ? count(facts.length, "fact") : "", facts.map((each) => each[1]).join(""), facts.map(factShape)),
     section("open", "Requests in flight", "", null, state.requests.map(([number, base, first, last]) =>

@@ -22,7 +22,7 @@ from pace_actors.replay import moment_at, moments
 from pace_actors.replay.report import page as pages
 from pace_actors.replay.report import report, sections
 from pace_actors.replay.report.sections import LISTS, splice
-from pace_actors.values import ThreadKey
+from pace_actors.values import ThreadKey, UserKey
 from tests.support.cli import pace, pace_json
 from tests.support.histories import write_history
 
@@ -211,6 +211,17 @@ def test_hostile_words_leave_no_mark_outside_the_data() -> None:
     assert set(HOSTILE) <= set(made["texts"])
     data = "".join(wild.blocks.values())
     assert not re.search("[<>&\u2028\u2029\x00]", data)
+
+
+def test_progress_ends_where_all_is_in(monkeypatch: pytest.MonkeyPatch, lived_log: EventLog) -> None:
+    monkeypatch.setattr(pages, "PROGRESS_BATCHES", 10)
+    told_of: list[tuple[int, int]] = []
+    for _ in report(lived_log, [ADA], on_progress=lambda done, total: told_of.append((done, total))):
+        pass
+    total = lived_log.stream_version(ADA.stream) + lived_log.stream_version(UserKey("ada").stream)
+    assert told_of == sorted(told_of)
+    assert told_of[-1] == (total, total)
+    assert len(told_of) > 5
 
 
 def test_too_much_for_a_page_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, lived_log: EventLog) -> None:
