@@ -136,14 +136,16 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
         return next((end for end in self.ends if end.session == session), None)
 
 
-def history(log: EventLog, key: ThreadKey, *, on_progress: Progress | None = None) -> History:
-    """What became of everything in a thread, as far as its stream reaches now.
+def history(log: EventLog, key: ThreadKey, *, end: int | None = None, on_progress: Progress | None = None) -> History:
+    """What became of everything in a thread, as far as its stream reaches now, or up to a position.
 
     Memory: some hundred bytes a turn, request and answer. Of erased turns the numbers are still there.
     """
     head = log.head()
     draft = _Draft(key)
     for count, batch in enumerate(batches(log.read(key.stream)), 1):
+        if end is not None and batch.position > end:
+            break
         draft.take(batch)
         if on_progress is not None and count % PROGRESS_BATCHES == 0:
             on_progress(batch.last_position, head)

@@ -38,7 +38,7 @@ def thread_part(log: EventLog, key: ThreadKey, head: int, told: Callable[[Batch]
     texts = Texts()
     written = Written(texts, thread_sections(key, ThreadState()) | {"hidden": []})
     steps: list[list[Any]] = []
-    marks = Marks(history(log, key))
+    marks = Marks(history(log, key, end=head))
     seen = _Seen()
     for batch, moment in moments(log, key):
         if batch.position > head:

@@ -15,6 +15,7 @@ import msgspec
 
 from eventlog import EventLog
 from pace_actors.domain.fold import Batch
+from pace_actors.domain.text import repair
 from pace_actors.errors import InvalidInput
 from pace_actors.replay.fold import PROGRESS_BATCHES, Progress
 from pace_actors.replay.report.data import thread_part, user_part
@@ -44,7 +45,7 @@ def report(
     """
     users = list(dict.fromkeys(UserKey(key.user) for key in keys))
     count = check_size(log, keys, users)
-    return _pieces(log, keys, users, title, _Told(on_progress, count))
+    return _pieces(log, keys, users, repair(title)[0], _Told(on_progress, count))
 
 
 def check_size(log: EventLog, keys: Sequence[ThreadKey], users: Sequence[UserKey]) -> int:

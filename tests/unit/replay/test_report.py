@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,6 +27,7 @@ from pace_actors.replay.report.sections import LISTS, splice
 from pace_actors.values import ThreadKey, UserKey
 from tests.support.cli import pace, pace_json
 from tests.support.histories import write_history
+from tests.support.skips import POSIX_ONLY
 
 ADA = ThreadKey("ada", "kitchen")
 Part = dict[str, Any]
@@ -251,6 +254,39 @@ def test_the_command_writes_a_file_and_replaces_only_reports(lived: Path, tmp_pa
     assert nowhere.returncode == 2
     assert "no such file or directory" in nowhere.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["diary.txt", "report.html"]  # nothing half done
+
+
+def test_the_file_is_for_its_owner_only(lived: Path, tmp_path: Path) -> None:
+    if os.name != "posix":
+        pytest.skip(POSIX_ONLY)
+    assert pace("inspect", lived, "-o", tmp_path / "report.html").returncode == 0
+    assert stat.S_IMODE((tmp_path / "report.html").stat().st_mode) == 0o600
+
+
+def test_what_a_program_writes_meanwhile_is_not_half_in_it() -> None:
+    """Goal: a page tells of one moment. Method: the log goes on while the pieces are taken."""
+    log = MemoryLog(REGISTRY)
+    writer = write_history(log, ADA, 20)
+    head = log.head()
+    pieces = report(log, [ADA])
+    page = next(pieces)
+    for number in range(5):
+        writer.say(f"meanwhile {number}")
+        for asked in writer.asked:
+            writer.answer(asked, "Meanwhile.")
+        writer.asked.clear()
+    page += "".join(pieces)
+    assert "eanwhile" not in "".join(parsed(page).blocks.values())
+    line = part(page, "thread-0")["line"]
+    places = {name: line["bars"]["columns"].index(name) for name in ("asked", "closed", "answered", "invalidated")}
+    assert all(row[place] <= head for row in line["bars"]["rows"] for place in places.values())
+    assert part(page, "index")["head"] == head
+
+
+def test_a_name_of_a_directory_without_a_utf_8_form_is_a_title(lived_log: EventLog) -> None:
+    page = "".join(report(lived_log, [ADA], title="a\udcff.pace"))
+    assert part(page, "index")["title"] == "a\ufffd.pace"
+    assert "a\ufffd.pace – pace inspect</title>" in page
 
 
 def test_an_export_is_shown_as_its_directory_is(lived: Path, tmp_path: Path, lived_log: EventLog) -> None:
