@@ -13,6 +13,7 @@ import msgspec
 
 import eventlog
 from bench.harness import Case, Figure, Options, Report, compare, main
+from bench.wake import Others
 from pace_actors.events import REGISTRY
 from pace_actors.replay.report import report
 from pace_actors.values import ThreadKey
@@ -43,6 +44,7 @@ def measure(options: Options) -> Report:
     if browser.found() is None:
         print("chromium or its driver is absent: nothing can be measured", file=sys.stderr)
         sys.exit(0)  # so does `make bench` go on where there is no browser
+    others = Others()
     turns = QUICK_TURNS if options.quick else TURNS
     with eventlog.open(options.data / "log", REGISTRY, mode="relaxed") as log:
         write_history(log, THREAD, turns)
@@ -64,7 +66,8 @@ def measure(options: Options) -> Report:
         f"One thread of {turns:,} turns and {head:,} events, its facts included; up to four requests for summaries at"
         " once. Opened is what the browser's own clock gives from the beginning of the navigation to the frame in which"
         " time line, list and context stand, in a browser without a window and without a graphics card. Drawn is from"
-        f" the choice of a position anywhere to the second frame behind it. Written is CPU time. Chromium {version}."
+        " the choice of a position anywhere to the second frame behind it. Written is CPU time."
+        f" Chromium {version}.{others.words()}"
     )
     return msgspec.structs.replace(written, figures=figures, note=note)
 
