@@ -95,6 +95,7 @@ def _show(small: Small, output: str) -> None:
         f"{counted(small.events, 'event')} in {counted(small.batches, 'batch', 'batches')} left of "
         f"{counted(small.events_before, 'event')}: {output}, thread {shown_key(small.key)}",
         style="bold green",
+        soft_wrap=True,
     )
     if not small.minimal:
         out.print("more could perhaps be left out: the time was over (--seconds)", style="yellow")

@@ -39,7 +39,7 @@ def script(char: str) -> str:
     return next((name for name in SCRIPTS if regex.match(rf"\p{{Script={name}}}", char)), "other")
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(texts)
 def test_the_shape_of_a_text_stays(said: str) -> None:
     """Length, lines, script, category, case, width of each character; what is no word stays as it is."""
@@ -55,7 +55,7 @@ def test_the_shape_of_a_text_stays(said: str) -> None:
             assert new == old
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(texts)
 def test_graphemes_end_where_they_did(said: str) -> None:
     """A context is cut between graphemes, and must be cut in the same places."""
@@ -64,7 +64,7 @@ def test_graphemes_end_where_they_did(said: str) -> None:
     assert [found.end() for found in regex.finditer(r"\X", shown)] == ends
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.lists(texts, max_size=8))
 def test_no_word_survives_and_none_becomes_another(said: list[str]) -> None:
     names = stand_ins(*said)
