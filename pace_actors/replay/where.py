@@ -9,7 +9,8 @@
 | `decided FactEvicted`, `heard ResetAsked` | the batch that led there has such an event |
 | anything else | a Python expression over `state`, `facts`, `context`, `batch`, `position` is true |
 
-Words are compared without regard to case.
+Words are compared without regard to case. `shrink` knows `diverges` besides, which is asked of decisions, not of
+moments.
 """
 
 from __future__ import annotations

@@ -38,9 +38,7 @@ def test_the_small_log_is_opened_by_every_command_that_reads_one(lived: Path, tm
     assert command[:2] == ["pace", "bisect"]
     (flip,) = pace_json(*command[1:])["flips"]
     assert flip["decided"][0]["type"] == "FactAdded"
-    assert "Lisbon" in pace("log", small).stdout
     assert pace_json("replay", small, "--check")["divergence_count"] == 0
-    assert pace("state", small).returncode == 0
 
 
 def test_in_stand_ins_it_says_what_to_ask(lived: Path, tmp_path: Path) -> None:
