@@ -132,6 +132,6 @@ class MemoryStore:
     def add_saved(self, saved: Mapping[str, Snapshot]) -> None:
         """Store snapshots that came without an append, where none is newer."""
         for stream, snapshot in saved.items():
-            kept = newer(self.snapshots.get(stream), snapshot)
+            kept = newer(snapshot, self.snapshots.get(stream))
             assert kept is not None
             self.snapshots[stream] = kept

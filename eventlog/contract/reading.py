@@ -258,6 +258,18 @@ class ReadingContract(Contract):
         for reader in twice(log, open_log):
             assert reader.load_snapshot("s") == Snapshot(6, "v1", b"six")
 
+    def test_an_older_snapshot_that_is_saved_later_replaces_no_newer_one(self, open_log: OpenLog) -> None:
+        """Also when it is written after the newer one. Of two of the same version, the later is kept."""
+        log = open_log()
+        log.append("s", events(b"1", b"2"), expect=0, snapshot=Snapshot(2, "v1", b"two"))
+        log.append("t", events(b"1"), expect=0, snapshot=Snapshot(1, "v1", b"first"))
+        log.save_snapshot("s", Snapshot(1, "v1", b"one"))
+        log.save_snapshot("t", Snapshot(1, "v1", b"second"))
+        log.append("u", events(b"3"))
+        for reader in twice(log, open_log):
+            assert reader.load_snapshot("s") == Snapshot(2, "v1", b"two")
+            assert reader.load_snapshot("t") == Snapshot(1, "v1", b"second")
+
     @pytest.mark.parametrize("version", [0, -1, 3, 1.0, None])
     def test_a_snapshot_of_a_version_that_the_stream_does_not_have_is_refused(
         self, log: EventLog, version: Any

@@ -38,6 +38,7 @@ from eventlog.lmdb.layout import (
     pack_checkpoint,
     pack_stream_number,
     pack_type_number,
+    read_snapshot,
     stream_number,
     type_names,
 )
@@ -60,6 +61,7 @@ from eventlog.record import (
     unpack_position,
     unseal,
 )
+from eventlog.saved import newer
 from eventlog.types import Appended, Chain, Snapshot
 
 STREAMS_REMEMBERED_MAX: Final = 65536
@@ -232,7 +234,7 @@ class Batch:
                 number, _, _ = self._stream(stream)
             except BadRecord:
                 continue
-            if number:
+            if number and newer(snapshot, read_snapshot(self._txn, self._tables, number)) is snapshot:
                 key = pack_stream_number(number)
                 self._snapshots.setdefault(key, seal(key, pack_snapshot(snapshot)))
 

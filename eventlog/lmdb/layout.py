@@ -30,7 +30,8 @@ import msgspec
 
 from eventlog.errors import BadRecord, DamagedLog, NewerFormat
 from eventlog.lmdb.directory import FORMAT
-from eventlog.record import seal, unseal
+from eventlog.record import seal, unpack_snapshot, unseal
+from eventlog.types import Snapshot
 
 TABLES_MAX: Final = 16
 STREAMS_MAX: Final = 0xFFFF_FFFF
@@ -164,6 +165,14 @@ def closed_numbers(txn: Read, tables: Tables) -> array[int]:
             raise BadRecord(reason="an entry of a closed stream is damaged")
         found.append(_U32.unpack_from(key, len(_CLOSED))[0])
     return found
+
+
+def read_snapshot(txn: Read, tables: Tables, number: int) -> Snapshot | None:
+    """The stored snapshot of a stream number; None without one, and for a damaged one."""
+    key = pack_stream_number(number)
+    value = txn.get(key, db=tables.snapshots)
+    body = None if value is None else unseal(key, value)
+    return None if body is None else unpack_snapshot(body)
 
 
 def view_key(name: bytes, key: bytes) -> bytes:

@@ -19,6 +19,7 @@ from eventlog.lmdb.layout import (
     closed_numbers,
     last_number,
     pack_stream_number,
+    read_snapshot,
     stream_name,
     stream_number,
     type_names,
@@ -38,8 +39,6 @@ from eventlog.record import (
     pack_position,
     unpack_head,
     unpack_position,
-    unpack_snapshot,
-    unseal,
 )
 from eventlog.types import Snapshot, StoredEvent
 
@@ -421,10 +420,7 @@ class Reader:
         """The latest snapshot of a stream; None without one, and for a damaged one."""
         with self._environment.reading() as (txn, tables):
             number = stream_number(txn, tables, stream)
-            key = pack_stream_number(number)
-            value = txn.get(key, db=tables.snapshots) if number else None
-        body = None if value is None else unseal(key, value)
-        return None if body is None else unpack_snapshot(body)
+            return read_snapshot(txn, tables, number) if number else None
 
     # --- events -------------------------------------------------------------------------------------------------------
     def _event(
