@@ -332,9 +332,9 @@ class MemoryLog(MemoryReading):
             if view is not None:
                 entries = self._views.setdefault(name, {})
                 self._changed.add(name)
-                entries.update(view.puts)
                 for key in view.deletes:
                     entries.pop(key, None)
+                entries.update(view.puts)
             if done is not None:
                 self._told.append((done, position))
             if not self._manual:

@@ -354,7 +354,7 @@ class ViewBatch(msgspec.Struct, frozen=True):
 
     puts: Mapping[bytes, bytes] = {}
     deletes: Collection[bytes] = ()
-    """Keys to take out; one that is not there changes nothing."""
+    """Keys to take out, before anything is put; one that is not there changes nothing."""
 
 
 def text_paths(struct: type[msgspec.Struct]) -> Sequence[str]:

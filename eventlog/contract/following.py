@@ -88,6 +88,16 @@ class FollowingContract(Contract):
         assert (log.view_entry("f", b"d"), log.view_entry("f", b"a")) == (b"4", None)
         assert log.view_entry("other", b"a") == b"of another"
 
+    def test_what_is_taken_out_and_put_at_once_is_there(self, open_log: OpenLog) -> None:
+        """Before it is written and after it."""
+        log = open_log()
+        log.append("s", events(b"1"))
+        log.set_checkpoint("f", 0, 1, view=ViewBatch({b"a": b"1", b"b": b"2"}))
+        log.set_checkpoint("f", 1, 1, view=ViewBatch({b"a": b"3"}, [b"a", b"b"]))
+        assert log.view_entries("f") == [(b"a", b"3")]
+        log.flush()
+        assert open_log().view_entries("f") == [(b"a", b"3")]
+
     def test_entries_of_a_view_come_in_order_and_in_pages(self, open_log: OpenLog) -> None:
         """Some stored and some not yet, names that begin like one another, prefixes and pages of every size."""
         log = open_log()
