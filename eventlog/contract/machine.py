@@ -67,14 +67,19 @@ class Model:
         self.checkpoints: dict[str, int] = {}
         self.views: dict[str, dict[bytes, bytes]] = {}
         self.snapshots: dict[str, Snapshot] = {}
-        self.saved: dict[str, Snapshot] = {}
-        """Snapshots that a restart may lose, because nothing that is written carries them."""
+        self.saved: dict[str, list[Snapshot]] = {}
+        """What a restart may lose, the newest last: it is not known which of them a checkpoint has carried."""
         self.closed: set[str] = set()
         self.erased: set[int] = set()
 
     def version(self, stream: str) -> int:
         """How many events a stream has."""
         return sum(1 for event in self.events if event[0] == stream)
+
+    def snapshot(self, stream: str) -> Snapshot | None:
+        """What is loaded."""
+        saved = self.saved.get(stream)
+        return saved[-1] if saved else self.snapshots.get(stream)
 
     def append(
         self, stream: str, payloads: list[bytes], expect: Any, key: bytes | None, digest: bytes
@@ -186,9 +191,9 @@ class LogMachine(RuleBasedStateMachine):
                 self.log.save_snapshot(stream, snapshot)
             return
         self.log.save_snapshot(stream, snapshot)
-        known = self.model.saved.get(stream) or self.model.snapshots.get(stream)
+        known = self.model.snapshot(stream)
         if known is None or known.version <= version:
-            self.model.saved[stream] = snapshot
+            self.model.saved.setdefault(stream, []).append(snapshot)
 
     @precondition(lambda self: not self._queued)
     @rule(
@@ -241,7 +246,7 @@ class LogMachine(RuleBasedStateMachine):
         """Snapshots that were saved ride along with an append that writes something."""
         first = answer[0] if isinstance(answer, tuple) else answer
         if isinstance(first, Appended) and not first.known:
-            self.model.snapshots |= self.model.saved
+            self.model.snapshots |= {stream: saved[-1] for stream, saved in self.model.saved.items()}
             self.model.saved.clear()
 
     @precondition(lambda self: not self._queued)
@@ -276,9 +281,9 @@ class LogMachine(RuleBasedStateMachine):
         """A restart: what is queued is written by the close."""
         self.log = self.open_log()
         self.settle()
-        for stream, snapshot in self.model.saved.items():
+        for stream, saved in self.model.saved.items():
             found = self.log.load_snapshot(stream)
-            assert found in (snapshot, self.model.snapshots.get(stream))
+            assert found in (*saved, self.model.snapshots.get(stream))
             if found is not None:
                 self.model.snapshots[stream] = found
         self.model.saved.clear()
@@ -345,8 +350,7 @@ class LogMachine(RuleBasedStateMachine):
         streams = list(dict.fromkeys(event[0] for event in self.model.events))
         assert list(self.log.streams()) == streams
         for stream in streams:
-            expected = self.model.saved.get(stream) or self.model.snapshots.get(stream)
-            assert self.log.load_snapshot(stream) == expected
+            assert self.log.load_snapshot(stream) == self.model.snapshot(stream)
             assert self.log.stream_version(stream) == self.model.version(stream)
 
     def _end_well(self, destination: Path) -> None:

@@ -36,12 +36,13 @@ class CountedMachine(LogMachine):
     """Counts the steps of all its sequences, and leaves no file behind."""
 
     steps = 0
-    sequences = 0
+    sequences = of_slice = 0
 
     def __init__(self, new_store: NewStore, place: Path) -> None:
         CountedMachine.sequences += 1
+        CountedMachine.of_slice += 1
         self.place = place
-        super().__init__(new_store, place / "backup" if not CountedMachine.sequences % BACKED_UP_EVERY else None)
+        super().__init__(new_store, None if CountedMachine.of_slice % BACKED_UP_EVERY else place / "backup")
         CountedMachine.steps -= 1  # the beginning is none
 
     @invariant()
@@ -66,6 +67,7 @@ def fast_place() -> Iterator[Path]:
 
 def run_slice(number: int, new_machine: Callable[[], LogMachine]) -> None:
     """One slice: many sequences from one seed."""
+    CountedMachine.of_slice = 0
     run_state_machine_as_test(
         seed(number)(new_machine),  # type: ignore[arg-type]
         settings=settings(
