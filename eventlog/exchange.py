@@ -44,7 +44,7 @@ import msgspec
 
 from eventlog.admission import POSITION_MAX
 from eventlog.copying import Copied
-from eventlog.errors import BadExport, CutOffExport, InvalidArgument, KeyErased, KeyReused, StreamClosed
+from eventlog.errors import BadExport, BadRecord, CutOffExport, InvalidArgument, KeyErased, KeyReused, StreamClosed
 from eventlog.lines import (
     FORMAT,
     KIND,
@@ -118,7 +118,9 @@ def _export(log: EventLog, after: int, head: int) -> Iterator[bytes]:
             batches += 1
             batch = []
     for stream in log.closed_streams():
-        last = next(log.read(stream, limit=1, backwards=True))
+        last = next(log.read(stream, limit=1, backwards=True), None)
+        if last is None:
+            raise BadRecord(stream=stream, reason="a stream that is closed has no events")
         if last.position <= head:  # one that was closed later comes with its last events
             yield _line(ClosedLine(stream))
             closed += 1

@@ -26,7 +26,7 @@ from eventlog.lmdb.directory import KIND, Current, generation_path, not_opened, 
 from eventlog.lmdb.environment import MAP_BYTES_DEFAULT, MAP_BYTES_MAX_DEFAULT, Environment
 from eventlog.lmdb.inspection import Inspection
 from eventlog.lmdb.layout import read_header
-from eventlog.lmdb.pages import damaged_meta
+from eventlog.lmdb.pages import damaged_meta, wrong_pages
 from eventlog.types import Checked, Finding
 
 _CHILD: Final = (
@@ -164,9 +164,9 @@ def inspect(directory: Path, findings: Findings, at: Callable[[str], None]) -> C
             environment.open()
             environment.adopt(environment.tables_for_reading())
             with environment.reading() as (txn, tables):
-                wrong = damaged_meta(data)
-                if wrong:
-                    findings.add("file_damaged", wrong)
+                for wrong in (damaged_meta(data), wrong_pages(data, txn.id())):
+                    if wrong:
+                        findings.add("file_damaged", wrong)
                 with _header_findings(findings):
                     header = read_header(txn, tables, str(path))
                     if current.log_id and header.log_id != current.log_id:

@@ -40,8 +40,8 @@ from eventlog.errors import (
 )
 from eventlog.lmdb.batch import Batch, Memory
 from eventlog.lmdb.checkpoints import Checkpoints, Unwritten
-from eventlog.lmdb.environment import Environment, is_disk_full, not_opened_for_writing
-from eventlog.lmdb.layout import Header, Tables, read_header, write_header
+from eventlog.lmdb.environment import Environment, is_disk_full, not_begun
+from eventlog.lmdb.layout import Header, Tables, compare_counts, read_header, write_header
 from eventlog.saved import SavedSnapshots
 from eventlog.ticket import Alone, Flush, Ticket, call
 from eventlog.types import Appended
@@ -82,16 +82,17 @@ def open_for_writing(environment: Environment, new_log_id: str | None) -> tuple[
     environment.open()
     txn = begin_write(environment)
     try:
-        tables = Tables(environment.handle, txn)
+        tables = Tables(environment.handle, txn, create=new_log_id is not None)
         header = read_header(txn, tables, str(environment.path), new_log_id)
         memory = Memory(txn, tables)
+        compare_counts(txn, tables, memory.head, str(environment.path))
         commit_write(txn)
     except BaseException as error:
         abort_write(environment, txn)
         environment.close()
-        if not isinstance(error, lmdb.Error):
+        if not isinstance(error, lmdb.Error | BadRecord):
             raise
-        raise not_opened_for_writing(error, environment.path) from error
+        raise not_begun(error, environment.path) from error
     environment.adopt(tables)
     return header, memory
 

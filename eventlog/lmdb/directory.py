@@ -44,9 +44,9 @@ _NETWORK_FUSE: Final = ("fuse.sshfs", "fuse.rclone", "fuse.glusterfs", "fuse.s3f
 NO_SPACE: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
 NOT_PERMITTED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
-_META: Final = struct.Struct("=16xIIQQIHHQQQQQ48xQQ")
+_META: Final = struct.Struct("=16xIIQQIHHQQQQQ40xQQQ")
 """A meta page of the LMDB 0.9 engine on a 64-bit machine: header, magic, version, address, map size, the free-list
-database (whose first field holds the page size), the main database, last page, transaction."""
+database (whose first field holds the page size), the main database (of which the root), last page, transaction."""
 _MAGIC: Final = 0xBEEFC0DE
 _PAGE_SIZES: Final = frozenset(1 << shift for shift in range(8, 17))
 
@@ -57,6 +57,8 @@ class Meta(NamedTuple):
     page_size: int
     free_root: int
     """Number of the first page of the list of free pages."""
+    main_root: int
+    """The same of the table of tables."""
     last_page: int
     transaction: int
 
@@ -180,7 +182,7 @@ def _meta(page: bytes) -> Meta | None:
     fields = _META.unpack(page)
     if fields[0] != _MAGIC or fields[4] not in _PAGE_SIZES:
         return None
-    return Meta(fields[4], fields[11], fields[12], fields[13])
+    return Meta(fields[4], *fields[11:15])
 
 
 def refuse_network(directory: Path) -> None:

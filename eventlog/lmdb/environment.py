@@ -25,6 +25,7 @@ from typing import Final, TypeVar
 import lmdb
 
 from eventlog.errors import (
+    BadRecord,
     DamagedLog,
     DiskFull,
     EventLogError,
@@ -37,6 +38,7 @@ from eventlog.errors import (
 from eventlog.lmdb.directory import NO_SPACE, NOT_PERMITTED, Mark, check_length, current_mark
 from eventlog.lmdb.layout import TABLES_MAX, Tables
 from eventlog.lmdb.lock import is_written
+from eventlog.lmdb.pages import damaged_meta
 
 _T = TypeVar("_T")
 
@@ -73,13 +75,17 @@ def is_disk_full(error: BaseException, path: Path) -> bool:
     return code in NO_SPACE
 
 
-def not_opened_for_writing(error: lmdb.Error, path: Path) -> EventLogError:
-    """The typed error for what the engine says while it opens a file and commits the first transaction.
+def not_begun(error: lmdb.Error | BadRecord, path: Path) -> EventLogError:
+    """The error of an open, for what was met while the first things of a file were read or written.
 
-    What the system has refused it says with the system's number, and that is no damage.
+    What the system has refused the engine says with the system's number, and that is no damage.
     """
     if is_disk_full(error, path):
         return DiskFull(path=str(path), reason=str(error))
+    if isinstance(error, BadRecord):
+        return DamagedLog(path=str(path), reason=error.fields.get("reason"))
+    if isinstance(error, lmdb.NotFoundError):
+        return DamagedLog(path=str(path), reason="the file lacks a table")
     code = getattr(error, "code", None) or 0
     kind = NotALog if code > 0 and code != errno.EINVAL else DamagedLog
     return kind(path=str(path), reason=str(error))
@@ -122,6 +128,9 @@ class Environment:
         data = self.path / "data.mdb"
         if data.exists():
             check_length(data)
+            wrong = damaged_meta(data)
+            if wrong:  # the engine would go on from the state before the last one, and write over that
+                raise DamagedLog(path=str(data), reason=wrong)
         try:
             opened = self._open_engine(locked=True)
         except PermissionDenied as error:

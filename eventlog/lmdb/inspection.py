@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 from zlib import crc32
 
@@ -40,6 +40,7 @@ from eventlog.types import Checked
 
 _NUMBER_BYTES: Final = 4
 _TYPE_BYTES: Final = 2
+_TABLES_LOOKED_AT_MAX: Final = 1000
 _CLOSED: Final = closed_key(0)[:-_NUMBER_BYTES]
 
 
@@ -94,8 +95,13 @@ class Inspection:
         duplicates = table == "streams"
         count = 0
         last: Any = None
+        there = self._txn.cursor(handle)
+        find: Callable[..., bool] = there.set_key_dup if duplicates else there.set_key
         for row in self._txn.cursor(handle):
             here = row if duplicates else row[0]
+            if not (find(*row) if duplicates else find(here)):
+                self._findings.add("table_disordered", f"{table}: a row behind {count} others is not found by its key")
+                return
             if last is not None and here <= last:
                 self._findings.add("table_disordered", f"{table}: a row behind {count} others is not in order")
                 return
@@ -346,7 +352,8 @@ class Inspection:
 
     def _check_tables(self) -> None:
         known = sorted(name.encode() for name in vars(self._tables))
-        found = [key for key, _ in self._txn.cursor(self._environment.open_db(None))]
+        rows = self._txn.cursor(self._environment.open_db(None))
+        found = [key for key, _ in islice(rows, _TABLES_LOOKED_AT_MAX)]
         for one, other in pairwise(found):
             if other <= one:
                 self._findings.add("table_disordered", "the names of the tables are not in order")

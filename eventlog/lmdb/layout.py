@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
@@ -44,6 +45,7 @@ _U16: Final = struct.Struct(">H")
 _CHECKPOINT: Final = struct.Struct(">Q")
 
 pack_stream_number = _U32.pack
+STREAM_NUMBER_BYTES: Final = _U32.size
 pack_type_number = _U16.pack
 
 
@@ -57,11 +59,16 @@ class Header(msgspec.Struct, frozen=True):
 
 
 class Tables:
-    """Handles of the tables, which are made if there is a write transaction for it."""
+    """Handles of the tables, which are made where they are to be made, in a write transaction.
 
-    def __init__(self, environment: lmdb.Environment, txn: lmdb.Transaction[Any] | None) -> None:
+    In a file that has a log none is made: one that is missing there is damage, and an empty one would hide it.
+    """
+
+    def __init__(
+        self, environment: lmdb.Environment, txn: lmdb.Transaction[Any] | None, *, create: bool = False
+    ) -> None:
         def table(name: bytes, **flags: bool) -> Any:
-            return environment.open_db(name, txn=txn, create=txn is not None, **flags)
+            return environment.open_db(name, txn=txn, create=create, **flags)
 
         self.log = table(b"log")
         self.streams = table(b"streams", dupsort=True, dupfixed=True)
@@ -77,6 +84,19 @@ class Tables:
 
 Read: TypeAlias = "lmdb.Transaction[bytes]"
 """A transaction that is read from, of either kind."""
+
+
+def in_order(cursor: lmdb.Cursor[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Rows from where a cursor stands, as long as their keys ascend: damaged pages can lead it in a circle.
+
+    Raises `BadRecord`.
+    """
+    last = b""
+    for key, value in cursor:
+        if key <= last:
+            raise BadRecord(reason="the rows of a table are not in the order of their keys")
+        last = key
+        yield key, value
 
 
 # --- header -----------------------------------------------------------------------------------------------------------
@@ -130,9 +150,9 @@ def stream_number(txn: Read, tables: Tables, name: str) -> int:
 
 
 def type_names(txn: Read, tables: Tables) -> dict[int, str]:
-    """All type numbers with their names; damaged ones are left out."""
+    """All type numbers with their names; damaged ones are left out. Raises `BadRecord`."""
     found = {}
-    for key, value in txn.cursor(tables.types):
+    for key, value in in_order(txn.cursor(tables.types)):
         body = unseal(key, value)
         if body is not None and len(key) == _U16.size:
             found[_U16.unpack(key)[0]] = body.decode(errors="replace")
@@ -144,6 +164,14 @@ def last_number(txn: Read, table: Any) -> int:
     """The last key of a table whose keys are big-endian numbers; 0 in an empty one."""
     cursor = txn.cursor(table)
     return int.from_bytes(cursor.key(), "big") if cursor.last() else 0
+
+
+def compare_counts(txn: Read, tables: Tables, head: int, path: str) -> None:
+    """Raises `DamagedLog` where rows are hidden: what is appended next would take the place of one of them."""
+    for name in ("log", "streams"):
+        rows = txn.stat(getattr(tables, name))["entries"]
+        if rows != head:
+            raise DamagedLog(path=path, reason=f"the table {name!r} has {rows} rows, and the last position is {head}")
 
 
 # --- small entries ----------------------------------------------------------------------------------------------------
@@ -158,7 +186,7 @@ def closed_numbers(txn: Read, tables: Tables) -> array[int]:
     cursor = txn.cursor(tables.about)
     if not cursor.set_range(closed_key(0)):
         return found
-    for key, value in cursor:
+    for key, value in in_order(cursor):
         if not key.startswith(_CLOSED) or len(key) != len(_CLOSED) + _U32.size:
             break
         if unseal(key, value) is None:
@@ -192,7 +220,7 @@ def scan_views(txn: Read, tables: Tables, prefix: bytes, after: bytes, limit: in
     cursor = txn.cursor(tables.views)
     if not cursor.set_range(max(prefix, after)):
         return found
-    for key, value in cursor:
+    for key, value in in_order(cursor):
         if not key.startswith(prefix) or len(found) == limit:
             break
         if key > after:

@@ -13,8 +13,9 @@ from eventlog.admission import KnownKey
 from eventlog.errors import BadRecord
 from eventlog.lmdb.batch import verified_key
 from eventlog.lmdb.environment import Environment
-from eventlog.lmdb.layout import Read as Txn
 from eventlog.lmdb.layout import (
+    STREAM_NUMBER_BYTES,
+    STREAMS_MAX,
     Tables,
     closed_numbers,
     last_number,
@@ -24,6 +25,7 @@ from eventlog.lmdb.layout import (
     stream_number,
     type_names,
 )
+from eventlog.lmdb.layout import Read as Txn
 from eventlog.log import OnBad
 from eventlog.record import (
     FLAG_ERASED,
@@ -45,6 +47,8 @@ from eventlog.types import Snapshot, StoredEvent
 CHUNK_EVENTS_MAX: Final = 256
 CHUNK_BYTES_MAX: Final = 8 << 20
 NAMES_REMEMBERED_MAX: Final = 65536
+_LAST: Final = 0xFFFF_FFFF_FFFF_FFFF
+"""The last position that a key can say."""
 _WALK_BACK_MAX: Final = 128
 """Up to so many versions from the end are walked back to; a start further away is bisected."""
 
@@ -88,6 +92,9 @@ class Reader:
         position = after + 1
         key = pack_position(position)
         value = txn.get(key, db=tables.log)
+        if value is None and on_bad != "stop":  # on to the next one that is there: a damaged head may be far away
+            cursor = txn.cursor(tables.log)
+            return unpack_position(cursor.key()) - 1 if cursor.set_range(key) else _LAST, [], None
         try:
             if value is None:
                 raise bad_record(key, "missing")
@@ -329,7 +336,8 @@ class Reader:
         passed = 0
         while (version := self._version_at(txn, tables, cursor.value())) is None:
             passed += 1
-            if not cursor.next_dup():
+            before = cursor.value()
+            if not cursor.next_dup() or cursor.value() <= before:
                 return None
         for _ in range(passed):
             cursor.prev_dup()
@@ -383,11 +391,14 @@ class Reader:
             names: list[str] = []
             with self._environment.reading() as (txn, tables):
                 cursor = txn.cursor(tables.names)
-                more = cursor.set_range(pack_stream_number(last + 1))
+                more = last < STREAMS_MAX and cursor.set_range(pack_stream_number(last + 1))
                 for _ in range(CHUNK_EVENTS_MAX):
                     if not more:
                         break
-                    last = int.from_bytes(cursor.key(), "big")
+                    key = cursor.key()
+                    if len(key) != STREAM_NUMBER_BYTES or key < pack_stream_number(last + 1):
+                        raise BadRecord(reason="the table of names is damaged")
+                    last = int.from_bytes(key, "big")
                     names.append(self._stream(txn, tables, last))
                     more = cursor.next()
             yield from (name for name in names if name.startswith(prefix))

@@ -40,7 +40,7 @@ from eventlog.lmdb.directory import (
     sync_directory,
     write_current,
 )
-from eventlog.lmdb.environment import Environment
+from eventlog.lmdb.environment import Environment, not_begun
 from eventlog.lmdb.generations import next_generation, sweep, unfinished
 from eventlog.lmdb.layout import Header, read_header
 from eventlog.lmdb.lock import WriterLock
@@ -242,12 +242,9 @@ def _open_for_reading(environment: Environment) -> Header:
         environment.adopt(tables)
         with environment.reading() as (txn, _):
             return read_header(txn, tables, str(environment.path))
-    except lmdb.NotFoundError as error:
-        environment.close()
-        raise DamagedLog(path=str(environment.path), reason="the file lacks a table") from error
     except lmdb.Error as error:
         environment.close()
-        raise DamagedLog(path=str(environment.path), reason=str(error)) from error
+        raise not_begun(error, environment.path) from error
     except BaseException:
         environment.close()
         raise

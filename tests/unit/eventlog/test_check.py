@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -21,9 +21,7 @@ from eventlog.memory_store import MemoryStore
 from eventlog.types import Checked
 from tests.support.skips import POSIX_ONLY
 from tests.unit.eventlog.conftest import events
-from tests.unit.eventlog.damaged import damage, flips
-
-FLIP_STEP = 71
+from tests.unit.eventlog.damaged import damage
 
 ROWS: list[tuple[str, str]] = [
     # --- records
@@ -272,16 +270,6 @@ def test_bad_times(full: Path) -> None:
     for bad in ("1", None, True, float("nan")):
         with pytest.raises(InvalidArgument):
             check_directory(full, timeout_s=bad)  # type: ignore[arg-type]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason=POSIX_ONLY)
-def test_every_flipped_byte_of_a_file_is_told_answered_rightly_or_found(full: Path, tmp_path: Path) -> None:
-    """One bit of each byte of the whole file (here of every 71st), each read and checked in a process of its own."""
-    said = flips(full, tmp_path / "flipped", FLIP_STEP)
-    assert said["unseen"] == []
-    counts = cast("dict[str, int]", said["counts"])
-    assert sum(counts.values()) > 1000
-    assert set(counts) > {"right", "told"}
 
 
 # --- in memory --------------------------------------------------------------------------------------------------------
