@@ -8,7 +8,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types bench soak inject kill fuzz docs clean
+.PHONY: help demo test lint format types bench soak fuzz inject kill damage docs clean
 
 help:  ## list what can be made
 	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -47,6 +47,9 @@ kill: $(VENV)/.test  ## kill -9 of writers, followers and readers of the event l
 
 fuzz: $(VENV)/.test  ## the property tests with many more examples and a new seed each time
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not soak" --hypothesis-profile fuzz tests $(ARGS)
+
+damage: $(VENV)/.test  ## the event log damaged in every byte, and records of strangers; ARGS='--run hostile' chooses
+	$(BIN)/python -m tests.damage $(ARGS)
 
 docs: $(VENV)/.test  ## write again what is generated: docs/events.md, tables and pictures of figures
 	$(BIN)/python -m tests.support.event_tables

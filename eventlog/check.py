@@ -7,11 +7,11 @@ of its own: a damaged page may end the process that reads it, and then that is t
     --------------------  --------------------------------------------------------------------------  ----------
     file_missing          LOG.json names a file that is not there, or is empty                        restore
     file_cut_off          the file is shorter than its own account of itself                          restore
-    file_damaged          the engine cannot open the file                                             restore
+    file_damaged          the engine cannot open the file, or its pages contradict one another        restore
     reader_died           the process that read it was ended by a page of it, or could not go on      restore
     unfinished            the time was over; what was not looked at is not known                      longer
     table_unreadable      the engine or a row ended the reading of a table                            restore
-    table_disordered      rows of a table are not in the order of their keys                          restore
+    table_disordered      rows of a table are not in the order of their keys, or not found by them    restore
     header_damaged        the header is missing or damaged                                            restore
     current_damaged       LOG.json is missing or damaged, or names another log than the header        restore
     record_damaged        a record does not decode, or its checksum does not hold                     restore
@@ -47,8 +47,8 @@ of its own: a damaged page may end the process that reads it, and then that is t
 Leftovers in the directory (an older generation, a copy that was not finished) are told, and are no finding: nothing is
 wrong with the log for them. They are worth a look where something was erased, because they hold it still.
 
-Time grows with the events, memory with the number of streams. A check sees the log of one moment, and appends go on
-meanwhile; the file cannot use pages again that are freed while it runs.
+Time grows with the events, memory with the number of streams, and by a byte for each page. A check sees the log of one
+moment, and appends go on meanwhile; the file cannot use pages again that are freed while it runs.
 """
 
 from __future__ import annotations

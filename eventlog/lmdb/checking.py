@@ -164,7 +164,7 @@ def inspect(directory: Path, findings: Findings, at: Callable[[str], None]) -> C
             environment.open()
             environment.adopt(environment.tables_for_reading())
             with environment.reading() as (txn, tables):
-                for wrong in (damaged_meta(data), wrong_pages(data, txn.id())):
+                for wrong in (damaged_meta(data, doubt=True), wrong_pages(data, txn.id())):
                     if wrong:
                         findings.add("file_damaged", wrong)
                 with _header_findings(findings):

@@ -1,9 +1,9 @@
 """What the pages of a file say of its transactions and of one another, read past the engine.
 
-The engine believes the meta page with the higher transaction number. A number that was damaged can lead it to the state
-in front of the last commit, where everything fits: nothing in the tables tells. Two things do. The numbers of the two
-meta pages follow one another. And every commit replaces pages and writes down which, under its number, so that the last
-entry in a meta page's list of free pages has the number of that meta page.
+The engine believes the meta page with the higher transaction number. A number that was damaged can lead it to the
+state in front of the last commit, where everything fits: nothing in the tables tells. Two things do, nearly always. The
+numbers of the two meta pages follow one another. And every commit replaces pages and writes down which, under its
+number, so that the last entry in a meta page's list of free pages has the number of that meta page.
 
 Nor does anything in the tables tell that a page which is in use is on the list of free pages too: the next commits
 would write over it. `wrong_pages` looks at every page.
@@ -40,8 +40,11 @@ _DEPTH_MAX: Final = 32
 _TRIES: Final = 5
 
 
-def damaged_meta(data: Path) -> str:
-    """What is wrong with the meta pages of a file; empty if nothing is, or if a busy writer lets nobody tell."""
+def damaged_meta(data: Path, *, doubt: bool = False) -> str:
+    """What is wrong with the meta pages of a file; empty if nothing is, or if a busy writer lets nobody tell.
+
+    With `doubt` also what may come of a meta page that could not be written, where that cannot be told from damage.
+    """
     with data.open("rb") as file:
         for _ in range(_TRIES):
             metas = read_metas(file)
@@ -49,22 +52,25 @@ def damaged_meta(data: Path) -> str:
                 return ""  # the engine has not begun it
             if None in metas:
                 return "a meta page is damaged"
-            wrong = _wrong(file, [meta for meta in metas if meta is not None])
+            wrong = _wrong(file, [meta for meta in metas if meta is not None], doubt=doubt)
             if read_metas(file) == metas:  # nobody has written meanwhile
                 return wrong
     return ""
 
 
-def _wrong(file: BinaryIO, metas: list[Meta]) -> str:
+def _wrong(file: BinaryIO, metas: list[Meta], *, doubt: bool) -> str:
     numbers = [meta.transaction for meta in metas]
     if any(numbers) and abs(numbers[0] - numbers[1]) != 1:
         return f"the meta pages are of the transactions {numbers[0]} and {numbers[1]}, which do not follow one another"
-    newest = max(metas, key=lambda meta: meta.transaction)
-    for meta in metas:
-        last = _last_freed(file, meta)
-        # the other one's pages are of no use, and may be damaged; but its number may be that of the newest, less two
-        if last is not None and (last != meta.transaction if meta is newest else last == meta.transaction + 2):
-            return f"a meta page says transaction {meta.transaction}, and its list of free pages {last}"
+    other, newest = sorted(metas, key=lambda meta: meta.transaction)
+    last = _last_freed(file, newest)
+    if last not in (None, newest.transaction):
+        return f"a meta page says transaction {newest.transaction}, and its list of free pages {last}"
+    # What the other one leads to is of no use, but it may be the newest, with two taken off its number. It looks alike
+    # where the engine could not write a meta page: it puts the number of before back, and that of the last page.
+    last = _last_freed(file, other)
+    if last == other.transaction + 2 and other.last_page + doubt > newest.last_page:
+        return f"a meta page says transaction {other.transaction}, and its list of free pages {last}"
     return ""
 
 

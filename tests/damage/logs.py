@@ -29,6 +29,7 @@ def make_small(directory: Path) -> None:
                 "deep", events(b"%d" % number, type_name="ab"[number % 2]), key=AscendingKey(b"%04d" % number)
             )
         log.flush()
+        log.append("big", events(b"e" * 20_000))  # the last commit makes the file longer
 
 
 def large_event(position: int) -> tuple[str, int, str, bytes, bytes]:

@@ -30,6 +30,7 @@ SHARES = {"memory": 0.6, "durable": 0.2, "relaxed": 0.2}
 SEQUENCES_OF_SLICE = 100
 STEPS_OF_SEQUENCE = 60
 BACKED_UP_EVERY = 25
+TOLD_EVERY = 10
 
 
 class CountedMachine(LogMachine):
@@ -101,6 +102,8 @@ def test_two_million_steps_do_what_a_plain_model_does(backend: str, fast_place: 
         except BaseException:
             print(f"{backend}: seed {number} fails; again: PACE_SOAK_SEED={number} PACE_SOAK_STEPS=1 make soak")
             raise
+        if not number % TOLD_EVERY:
+            print(f"{backend}: seed {number}, {CountedMachine.steps:,} steps", flush=True)
         if CountedMachine.steps >= wanted:
             break
     spent = time.monotonic() - began

@@ -28,7 +28,7 @@ from tests.damage.variants import Outcome, Variant
 from tests.support.skips import LINUX_ONLY
 from tests.unit.eventlog.damaged import damage
 
-LAST = 315
+LAST = 316
 SAMPLE_OF_REGION = 16
 STRANGERS_EVERY = 37
 NEVER = float("inf")
@@ -110,6 +110,27 @@ def test_rows_that_are_hidden_are_not_written_over(log: Path) -> None:
     left = change(log, edit)
     assert "rows" in refused(log, left, reading=False)
     assert not check_directory(log).well
+
+
+def test_a_meta_page_that_could_not_be_written_is_no_damage(log: Path) -> None:
+    """The engine puts the number of before back, and that of the last page, and leaves the rest: nothing is lost then.
+
+    The commit that failed is not there, and the one before it is.
+    """
+    ends = {at: slice(at - 8, at + 8) for at in (144, 4240)}
+    before = data_file(log).read_bytes()
+    with eventlog.open(log) as opened:
+        opened.append("s", [eventlog.NewEvent("a", bytes(50_000))])
+
+    def edit(text: bytearray, _: PageMap) -> None:
+        at = max(ends, key=lambda at: int(struct.unpack_from("=Q", text, at)[0]))
+        text[ends[at]] = before[ends[at]]
+
+    change(log, edit)
+    assert check_directory(log).well
+    with eventlog.open(log) as opened:
+        assert opened.head() == LAST
+        assert opened.append("s", [eventlog.NewEvent("a", b"on")]).first_position == LAST + 1
 
 
 # --- what is found ----------------------------------------------------------------------------------------------------
