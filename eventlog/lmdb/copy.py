@@ -29,6 +29,7 @@ from eventlog.lmdb.directory import (
     NOT_PERMITTED,
     Current,
     generation_path,
+    missing_above,
     refuse_network,
     sync_directory,
     temporary_path,
@@ -233,11 +234,10 @@ def new_directory(destination: str | os.PathLike[str], log: Path | None = None) 
     if taken:
         raise InvalidArgument("a backup goes into a new or empty directory, and this one is not", path=directory)
     refuse_network(directory)
-    missing = [path for path in (directory, *directory.parents) if not path.exists()]
     made: list[Path] = []
     try:
         with typed(directory):
-            for path in reversed(missing):
+            for path in missing_above(directory):
                 _make(path)
                 made.append(path)
                 sync_directory(path.parent)

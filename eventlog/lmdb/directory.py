@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import json
+import mmap
 import os
 import struct
 import sys
@@ -48,6 +49,8 @@ _META: Final = struct.Struct("=16xIIQQIHHQQQQQ40xQQQ")
 """A meta page of the LMDB 0.9 engine on a 64-bit machine: header, magic, version, address, map size, the free-list
 database (whose first field holds the page size), the main database (of which the root), last page, transaction."""
 _MAGIC: Final = 0xBEEFC0DE
+_NEW_PAGES_MAX: Final = 16
+"""More than a file has that was made and not yet appended to."""
 _PAGE_SIZES: Final = frozenset(1 << shift for shift in range(8, 17))
 
 
@@ -146,6 +149,40 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_entry(directory: Path) -> None:
+    """Make it durable that there is this directory, where this user may read the one above it."""
+    if os.access(directory.parent, os.R_OK):
+        sync_directory(directory.parent)
+
+
+def missing_above(directory: Path) -> list[Path]:
+    """What has to be made for a directory to be there, the outermost first; what is there above that is durable then.
+
+    Whoever makes directories makes each one's entry durable before the next. So when somebody was ended in between, one
+    entry at most is not, and it is the innermost.
+    """
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    if missing:
+        sync_entry(missing[-1].parent)
+    return missing[::-1]
+
+
+def was_never_finished(data: Path) -> bool:
+    """Whether a file without a `LOG.json` is what an interrupted creation has left: nothing was ever appended to it.
+
+    A power cut leaves the first pages of such a file in whatever state, until they are flushed; the first commit, which
+    is of no event, comes behind that. So where one cannot be read, the other one must be as the engine begins it.
+    """
+    with data.open("rb") as file:
+        first = _meta(file.read(_META.size))
+        file.seek(mmap.PAGESIZE)
+        second = _meta(file.read(_META.size))
+        length = file.seek(0, os.SEEK_END)
+    if first is not None and second is not None:
+        return max(first.transaction, second.transaction) <= 1
+    return length <= _NEW_PAGES_MAX * mmap.PAGESIZE and not any(meta and meta.transaction for meta in (first, second))
 
 
 def check_length(data: Path) -> None:

@@ -34,10 +34,13 @@ from eventlog.lmdb.directory import (
     Current,
     current_mark,
     generation_path,
+    missing_above,
     not_opened,
     read_current,
     refuse_network,
     sync_directory,
+    sync_entry,
+    was_never_finished,
     write_current,
 )
 from eventlog.lmdb.environment import Environment, not_begun
@@ -136,12 +139,7 @@ class Shared:
         )
         data = path / "data.mdb"
         if current is None:
-            if self.options.readonly:
-                raise NotALog(path=str(self.directory), reason="there is no log here")
-            if len(list(self.directory.glob("log-*"))) > path.exists():
-                raise DamagedLog(path=str(self.directory), reason="LOG.json is missing")
-            if unfinished(self.directory):
-                raise DamagedLog(path=str(self.directory), reason="a backup was interrupted here")
+            self._prepare_creation(path)
         elif not data.exists() or not data.stat().st_size:
             raise DamagedLog(path=str(data), reason="the file is missing or empty")
         if self.options.readonly:
@@ -151,7 +149,10 @@ class Shared:
             new_log_id = secrets.token_hex(16) if current is None else None
             header, self._memory = open_for_writing(environment, new_log_id)
         if current is None:
+            environment.handle.sync(True)  # `LOG.json` says that there is a log, in whatever mode it was made
             sync_directory(path)
+            sync_directory(self.directory)
+            sync_entry(self.directory)
             write_current(self.directory, Current(header.log_id, 1))
         elif current.log_id != header.log_id:
             environment.close()
@@ -159,6 +160,18 @@ class Shared:
         elif not self.options.readonly:
             self._sweep(current.generation)
         return environment, header
+
+    def _prepare_creation(self, path: Path) -> None:
+        """Look at what lies where a log is to be made. Raises `NotALog`, `DamagedLog`."""
+        if self.options.readonly:
+            raise NotALog(path=str(self.directory), reason="there is no log here")
+        if len(list(self.directory.glob("log-*"))) > path.exists():
+            raise DamagedLog(path=str(self.directory), reason="LOG.json is missing")
+        if unfinished(self.directory):
+            raise DamagedLog(path=str(self.directory), reason="a backup was interrupted here")
+        data = path / "data.mdb"
+        if data.exists() and was_never_finished(data):
+            data.unlink()
 
     def _sweep(self, generation: int) -> None:
         """Take away what compactions have left. The log opens all the same where that cannot be."""
@@ -308,8 +321,10 @@ def _resolved(path: Path) -> Path:
 def _make(directory: Path, *, create: bool) -> None:
     """Make the directory if it is to be made. Raises `NotALog` where there is none afterwards."""
     if create and not directory.exists():
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sync_directory(directory.parent)
+        for path in missing_above(directory):
+            path.mkdir(mode=0o700 if path == directory else 0o777, exist_ok=True)
+            if path != directory:  # which is seen to when there is a log in it
+                sync_directory(path.parent)
     if not directory.is_dir():
         reason = "it is a file" if directory.exists() else "there is no such directory"
         raise NotALog(path=str(directory), reason=reason)

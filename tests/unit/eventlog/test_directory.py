@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import stat
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import eventlog
-from eventlog import DamagedLog, NetworkFileSystem, NewerFormat, NotALog
+from eventlog import DamagedLog, NetworkFileSystem, NewerFormat, NewEvent, NotALog
 from eventlog.lmdb import directory as directory_module
 from eventlog.lmdb.directory import file_system_kind
 from tests.support.skips import LINUX_ONLY
@@ -118,6 +119,40 @@ def test_a_creation_that_was_interrupted_is_taken_up(closed_log: Path, tmp_path:
     (tmp_path / "new" / "log-1" / "data.mdb").write_bytes(b"")
     with eventlog.open(tmp_path / "new") as log:
         assert log.head() == 0
+
+
+PAGE_BYTES = mmap.PAGESIZE
+
+
+def test_a_creation_that_was_torn_is_begun_again(tmp_path: Path) -> None:
+    """The first pages of a file are in whatever state after a power cut, until the first commit is behind them."""
+    with eventlog.open(tmp_path / "whole"):
+        pass
+    whole = (tmp_path / "whole" / "log-1" / "data.mdb").read_bytes()
+    begun = whole[:PAGE_BYTES] * 2  # as the engine writes them first, but for the number of the second page
+    torn = [begun[:length] for length in (1, 512, PAGE_BYTES, PAGE_BYTES + 16, PAGE_BYTES + 512)]
+    torn += [bytes(2 * PAGE_BYTES), bytes(512) + begun[512:], begun[:PAGE_BYTES] + bytes(PAGE_BYTES)]
+    for number, contents in enumerate(torn):
+        place = tmp_path / str(number)
+        (place / "log-1").mkdir(parents=True)
+        (place / "log-1" / "data.mdb").write_bytes(contents)
+        with eventlog.open(place) as log:
+            assert log.append("a", [NewEvent("A", b"x")]).first_position == 1
+
+
+@pytest.mark.parametrize("damaged", [0, PAGE_BYTES])
+def test_a_file_that_was_appended_to_is_never_begun_again(tmp_path: Path, damaged: int) -> None:
+    """Without LOG.json and with a damaged page too it is evidence, be it as short as it may."""
+    with eventlog.open(tmp_path) as log:
+        log.append("a", [NewEvent("A", b"x")])
+    (tmp_path / "LOG.json").unlink()
+    data = tmp_path / "log-1" / "data.mdb"
+    contents = bytearray(data.read_bytes())
+    contents[damaged : damaged + 512] = bytes(512)
+    data.write_bytes(contents)
+    with pytest.raises(DamagedLog):
+        eventlog.open(tmp_path)
+    assert data.read_bytes() == contents
 
 
 def test_other_generations_without_a_log_json_are_damage(closed_log: Path) -> None:
