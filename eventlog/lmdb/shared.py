@@ -148,17 +148,11 @@ class Shared:
             path.mkdir(mode=0o700, exist_ok=True)
             new_log_id = secrets.token_hex(16) if current is None else None
             header, self._memory = open_for_writing(environment, new_log_id)
-        if current is None:
-            environment.handle.sync(True)  # `LOG.json` says that there is a log, in whatever mode it was made
-            sync_directory(path)
-            sync_directory(self.directory)
-            sync_entry(self.directory)
-            write_current(self.directory, Current(header.log_id, 1))
-        elif current.log_id != header.log_id:
+        if current is not None and current.log_id != header.log_id:
             environment.close()
             raise DamagedLog(path=str(data), reason="LOG.json belongs to another log")
-        elif not self.options.readonly:
-            self._sweep(current.generation)
+        if not self.options.readonly:
+            self._settle(environment, current or Current(header.log_id, 1), new=current is None)
         return environment, header
 
     def _prepare_creation(self, path: Path) -> None:
@@ -172,6 +166,29 @@ class Shared:
         data = path / "data.mdb"
         if data.exists() and was_never_finished(data):
             data.unlink()
+
+    def _settle(self, environment: Environment, current: Current, *, new: bool) -> None:
+        """Make durable what can be read, and say of a `new` log that it is there; then take away what is left over.
+
+        A process that was ended may have written something and not have come to the flush. What is decided on that, and
+        answered to others, must not rest on what a power cut takes back.
+        """
+        try:
+            environment.handle.sync(True)
+            if new:
+                sync_directory(environment.path)
+            sync_directory(self.directory)
+            if new:
+                sync_entry(self.directory)
+                write_current(self.directory, current)
+        except BaseException as error:
+            environment.close()
+            if not isinstance(error, lmdb.Error):
+                raise
+            failed = OSError(getattr(error, "code", None) or 0, str(error))
+            raise not_opened(environment.path, failed) from error
+        if not new:
+            self._sweep(current.generation)
 
     def _sweep(self, generation: int) -> None:
         """Take away what compactions have left. The log opens all the same where that cannot be."""

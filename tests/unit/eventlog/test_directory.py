@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
+import os
 import stat
 import subprocess
 import sys
@@ -204,3 +206,16 @@ def test_the_package_loads_nothing_of_its_users() -> None:
         "import sys, eventlog; print([m for m in ('pace_actors', 'httpx', 'tantivy', 'numpy') if m in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_a_log_that_cannot_be_made_durable_is_closed_again(closed_log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    for path in (closed_log, closed_log.parent / "new"):
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "fsync", fail)
+            with pytest.raises(NotALog, match="input/output error"):
+                eventlog.open(path)
+        with eventlog.open(path) as log:
+            assert log.append("s", events(b"x")).first_position == log.head()
