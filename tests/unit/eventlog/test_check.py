@@ -17,6 +17,7 @@ from eventlog.check import DETAIL_CHARS_MAX, FINDINGS_MAX, NAMES
 from eventlog.errors import InvalidArgument, NewerFormat
 from eventlog.lmdb import checking
 from eventlog.lmdb.checking import check_directory
+from eventlog.lmdb.directory import read_metas
 from eventlog.memory_store import MemoryStore
 from eventlog.types import Checked
 from tests.support.skips import POSIX_ONLY
@@ -161,6 +162,21 @@ def test_numbers_of_meta_pages_follow_one_another(copied: Path) -> None:
     damage(copied, "edit(lambda text: text[:147] + bytes((text[147] ^ 1,)) + text[148:])", rows=False)
     [finding] = check_directory(copied).findings
     assert "do not follow one another" in finding.detail
+
+
+@pytest.mark.parametrize("fill", [0, 0x7F])
+def test_pages_of_the_older_state_may_be_written_over(copied: Path, fill: int) -> None:
+    """A power cut in the mode "relaxed" leaves that, when it takes back the newest state, and nobody needs them."""
+    data = copied / "log-1" / "data.mdb"
+    with data.open("rb") as file:
+        metas = [meta for meta in read_metas(file) if meta is not None]
+    older, newest = sorted(metas, key=lambda meta: meta.transaction)
+    assert older.free_root != newest.free_root
+    contents = bytearray(data.read_bytes())
+    start = older.free_root * older.page_size
+    contents[start : start + older.page_size] = bytes([fill]) * older.page_size
+    data.write_bytes(contents)
+    assert check_directory(copied).well
 
 
 CUT_OFF_MEANWHILE = """
