@@ -17,7 +17,7 @@ from typing import Final
 import lmdb
 
 from eventlog.errors import EventLogError, TooLarge
-from eventlog.lmdb.directory import GENERATIONS_MAX, check_length, not_opened, temporary_path
+from eventlog.lmdb.directory import GENERATIONS_MAX, check_length, not_opened, sync_directory, temporary_path
 
 _NAME: Final = re.compile(r"(log|new)-([1-9][0-9]{0,6})")
 _FILES: Final = ("data.mdb", "lock.mdb")
@@ -53,6 +53,7 @@ def sweep(directory: Path, current: int) -> tuple[int, ...]:
             temporary.unlink()
     readers: set[int] = set()
     failures: list[EventLogError] = []
+    removed = False
     for kind, path, number in list(_generations(directory)):
         if kind == "log" and number == current:
             continue
@@ -61,8 +62,11 @@ def sweep(directory: Path, current: int) -> tuple[int, ...]:
             readers.update(reading)
             if not reading:
                 remove_generation(path)
+                removed = True
         except EventLogError as error:
             failures.append(error)
+    if removed:
+        sync_directory(directory)  # or a power cut brings back what was erased
     if failures:
         raise failures[0]
     return tuple(sorted(readers))
