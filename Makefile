@@ -56,7 +56,7 @@ docs: $(VENV)/.test  ## write again what is generated: docs/events.md, tables an
 	$(BIN)/python -m bench.tables
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) build dist bench/out .pytest_cache .hypothesis .mypy_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) .venv-newer build dist bench/out .pytest_cache .hypothesis .mypy_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -78,7 +78,7 @@ class Player:
         elif call.name == "write" and self._descriptor(call) == STDOUT and self._opened(call) is None:
             process = self._process(call)
             *lines, self._line[process] = (self._line.get(process, b"") + strings(call.arguments)[0]).split(b"\n")
-            self.said.extend(lines)
+            self.said.extend(line for line in lines if line.startswith(b"{"))  # others are of programs that it runs
 
     # --- and its end --------------------------------------------------------------------------------------------------
     def _ends(self, call: Call, covered: int | None) -> Iterator[str]:

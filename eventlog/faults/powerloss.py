@@ -178,6 +178,8 @@ def _moments(
     """Number, next call and states of each moment: the same ones each time."""
     painter = Painter(player.disk, workload.disposable)
     for moment, before in enumerate(player.play(calls)):
+        if moment % bounds.every:
+            continue
         yield moment, before, painter, states(painter.pending(), bounds, random.Random(f"{seed} {moment}"))  # noqa: S311
 
 

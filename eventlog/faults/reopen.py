@@ -29,6 +29,7 @@ import msgspec
 from eventlog.faults.states import Image
 
 ANSWER_WITHIN_S: Final = 60.0
+_END_WITHIN_S: Final = 5.0
 _LENGTH: Final = struct.Struct("<I")
 _FAST: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory: what is laid out there is gone with a power cut
 
@@ -76,6 +77,8 @@ class Opener:
         if line is None:
             return [self._died(f"it had no answer after {self._answer_within_s:g} s")]
         if not line.endswith(b"\n"):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_END_WITHIN_S)
             return [self._died("while it had the image open")]
         answer: list[str] = json.loads(line)
         return answer

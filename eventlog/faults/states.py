@@ -25,6 +25,8 @@ Chosen = Mapping[int, frozenset[int] | None]
 class Bounds(msgspec.Struct, frozen=True):
     """How many states are looked at in one moment; all there are where they are fewer."""
 
+    every: int = 1
+    """Of so many moments one is looked at."""
     writes: int = 64
     """With writes, lengths and entries kept as a whole or not."""
     pages: int = 48

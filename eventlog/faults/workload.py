@@ -54,7 +54,8 @@ class Teller:
         self.versions: dict[str, int] = {}
         self.log: EventLog = None  # type: ignore[assignment]
 
-    def _will(self, what: str, **fields: Any) -> int:
+    def will(self, what: str, **fields: Any) -> int:
+        """Say what comes next; its number."""
         number, self.next = self.next, self.next + 1
         say(will=number, what=what, **fields)
         return number
@@ -65,19 +66,19 @@ class Teller:
 
     def open(self) -> None:
         """Open the log, or make it."""
-        number = self._will("open")
+        number = self.will("open")
         self.log = eventlog.open(self.directory / PLACE, mode=self.mode, map_size=SMALL_MAP, clock=_clock)  # type: ignore[arg-type]
         self.did(number, log_id=self.log.log_id)
 
     def close(self) -> None:
         """What was acknowledged is durable after it, in both modes."""
-        number = self._will("close")
+        number = self.will("close")
         self.log.close()
         self.did(number, durable=True)
 
     def flush(self) -> None:
         """The same."""
-        number = self._will("flush")
+        number = self.will("flush")
         self.log.flush()
         self.did(number, durable=True)
 
@@ -85,7 +86,7 @@ class Teller:
         self, parts: Sequence[tuple[str, Sequence[bytes]]], key: str, snapshot: int
     ) -> tuple[int, list[Part]]:
         told = [[stream, [digest_of(payload) for payload in payloads]] for stream, payloads in parts]
-        number = self._will("append", parts=told, key=key, snapshot=snapshot)
+        number = self.will("append", parts=told, key=key, snapshot=snapshot)
         made = []
         for stream, payloads in parts:
             before = self.versions.get(stream, 0)
@@ -123,13 +124,13 @@ class Teller:
 
     def erase(self, stream: str, versions: Sequence[int]) -> None:
         """Take words out."""
-        number = self._will("erase", stream=stream, versions=list(versions))
+        number = self.will("erase", stream=stream, versions=list(versions))
         self.log.erase(stream, versions)
         self.did(number)
 
     def close_stream(self, stream: str) -> None:
         """Nothing comes behind it."""
-        number = self._will("close_stream", stream=stream)
+        number = self.will("close_stream", stream=stream)
         self.log.close_stream(stream)
         self.did(number)
 
@@ -137,7 +138,7 @@ class Teller:
         """A follower counts the events it has seen, and moves its checkpoint to the end."""
         before, position = self.log.checkpoint(name), self.log.head()
         view = ViewBatch({b"seen": str(position).encode(), b"at/%d" % position: b"x"}, [b"at/%d" % before])
-        number = self._will("checkpoint", name=name, position=position, waited=wait)
+        number = self.will("checkpoint", name=name, position=position, waited=wait)
         if wait:
             stored = threading.Event()
             self.log.set_checkpoint(name, before, position, view=view, done=lambda _: stored.set())
@@ -148,13 +149,13 @@ class Teller:
 
     def backup(self, to: str) -> None:
         """Copy the log; a copy is durable in both modes."""
-        number = self._will("backup", to=to)
+        number = self.will("backup", to=to)
         done = self.log.backup(self.directory / to)
         self.did(number, durable=False, copied=True, head=done.head)
 
     def compact(self) -> None:
         """Write the file anew, which is durable in both modes."""
-        number = self._will("compact")
+        number = self.will("compact")
         done = self.log.compact()
         self.did(number, durable=True, generation=done.generation, gone=done.gone)
 

@@ -26,8 +26,8 @@ ALLOWED_SKIPS: dict[str, str] = {
     NOT_ROOT: "a file system of a given size or kind is mounted for the test",
     POSIX_ONLY: "signals, file modes and flushes of directories do not exist on Windows",
     NO_OTHER_PYTHON: "another interpreter needs the libraries too; .ci/run makes one where there is a newer Python",
-    STRACE_ABSENT: "system calls are watched on Linux; .ci/run installs strace where it may",
-    STRACE_REFUSED: "a container without the right to trace",
+    STRACE_ABSENT: "power cuts and failing calls are tried with it; under CI=true they must not be left out",
+    STRACE_REFUSED: "a container without the right to trace; likewise",
 }
 
 
