@@ -8,10 +8,10 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types bench soak fuzz inject kill damage docs clean
+.PHONY: help demo test lint format types bench soak fuzz powerloss inject kill damage docs clean
 
 help:  ## list what can be made
-	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 	@echo
 	@echo "  PYTHON=python3.12 chooses the interpreter of a new $(VENV); ARGS='...' goes to the command that is run."
 
@@ -50,6 +50,10 @@ fuzz: $(VENV)/.test  ## the property tests with many more examples and a new see
 
 damage: $(VENV)/.test  ## the event log damaged in every byte, and records of strangers; ARGS='--run hostile' chooses
 	$(BIN)/python -m tests.damage $(ARGS)
+
+powerloss: $(VENV)/.test  ## every state that a power cut could leave of a log, and of a whole memory, opened again; needs strace
+	$(BIN)/python -m eventlog.faults --workers $(WORKERS) $(ARGS)
+	$(BIN)/python -m tests.support.pace_power_loss $(WORKERS)
 
 docs: $(VENV)/.test  ## write again what is generated: docs/events.md, tables and pictures of figures
 	$(BIN)/python -m tests.support.event_tables

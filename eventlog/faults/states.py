@@ -123,7 +123,8 @@ def _torn(
 def _longer(
     pending: Sequence[Change], writes: Sequence[Write], most: int, chance: random.Random
 ) -> Iterator[tuple[str, Chosen]]:
-    growing = [write for write in writes if write.end > len(write.file.durable)]
+    cut = {change.file for change in pending if isinstance(change, Resize)}
+    growing = [write for write in writes if write.end > len(write.file.durable) or write.file in cut]
     for _ in range(most if growing else 0):
         chosen = _some(pending, chance)
         chosen[chance.choice(growing).number] = frozenset()
