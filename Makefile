@@ -52,7 +52,7 @@ damage: $(VENV)/.test  ## the event log damaged in every byte, and records of st
 	$(BIN)/python -m tests.damage $(ARGS)
 
 powerloss: $(VENV)/.test  ## every state that a power cut could leave of a log, and of a whole memory, opened again; needs strace
-	$(BIN)/python -m eventlog.faults --workers $(WORKERS) $(ARGS)
+	$(BIN)/python -m eventlog.faults.powerloss --workers $(WORKERS) $(ARGS)
 	$(BIN)/python -m tests.support.pace_power_loss $(WORKERS)
 
 docs: $(VENV)/.test  ## write again what is generated: docs/events.md, tables and pictures of figures

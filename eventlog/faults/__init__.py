@@ -3,7 +3,7 @@
 **Power cuts.** A program is run under strace (`trace`). What it did to its files is played on a model of a disk
 (`disk`), which knows what is surely there after each call, and what may be there or not. From that follow the states
 that a cut could leave (`states`); each that is different is laid out on a real disk, opened by another process and
-compared with what the program had been promised (`reopen`). `powerloss` puts these together. The program and the
+compared with what the program had been promised (`reopen`). `harness` puts these together. The program and the
 comparison are anybody's: those of the event log itself are `workload` and `promises`, its lies that must be found `lies`.
 
 **Errors and kills.** A run of `steps` has each of its calls fail once (`inject`), or is killed (`kill`); `account` holds

@@ -13,8 +13,8 @@ The rules are those of POSIX, which promises less than a journalling file system
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Self
 
 SECTOR_BYTES: Final = 512
 
@@ -129,6 +129,22 @@ class Disk:
     def __init__(self) -> None:
         self.root = Directory("")
         self._changes = 0
+
+    @classmethod
+    def holding(cls, files: Mapping[str, bytes], directories: Sequence[str]) -> Self:
+        """A disk with these files and directories on it, the outer directories first, and nothing pending."""
+        disk = cls()
+        made = {"": disk.root}
+        for path, contents in [*((path, None) for path in directories), *files.items()]:
+            above, _, name = path.rpartition("/")
+            thing: File | Directory
+            if contents is None:
+                thing = made[path] = Directory(name)
+            else:
+                thing = File(name)
+                thing.cached, thing.durable = bytearray(contents), contents
+            made[above].cached[name] = made[above].durable[name] = thing
+        return disk
 
     # --- what a program does ------------------------------------------------------------------------------------------
     def make(self, directory: Directory, name: str, thing: File | Directory) -> None:

@@ -36,8 +36,8 @@ class Opened:
 class Player:
     """Plays calls on `disk`, which holds a directory, given by its absolute path. What lies elsewhere is nothing."""
 
-    def __init__(self, directory: str, *, mapped: Callable[[str], bool]) -> None:
-        self.disk = Disk()
+    def __init__(self, directory: str, disk: Disk, *, mapped: Callable[[str], bool]) -> None:
+        self.disk = disk
         self.said: list[bytes] = []
         """Lines, in the order in which they began to be written."""
         self.counts: dict[str, int] = {}

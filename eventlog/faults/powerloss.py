@@ -1,209 +1,127 @@
-"""A program is run once, and opened again after every power cut that could have hit it."""
+"""`python -m eventlog.faults.powerloss`: every state that a power cut could leave of a log, opened again.
+
+Which runs are made, and what is said of each. `make powerloss` does all.
+"""
 
 from __future__ import annotations
 
-import random
-import tempfile
-import threading
+import argparse
+import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-import msgspec
+from eventlog.faults.harness import Result, Workload, recorded, run, run_again
+from eventlog.faults.lies import LIES
+from eventlog.faults.states import Bounds
+from eventlog.faults.trace import StraceError
+from eventlog.faults.workload import REOPEN, WORKLOADS
 
-from eventlog.faults.disk import Directory, Disk
-from eventlog.faults.play import NotModelled, Player
-from eventlog.faults.reopen import ANSWER_WITHIN_S, Opener, fast_place
-from eventlog.faults.states import Bounds, Chosen, Image, Painter, states
-from eventlog.faults.trace import Call, record
-
-PROGRAM_WITHIN_S: Final = 120.0
-FAILURES_KEPT: Final = 20
-
-Edit = Callable[[list[Call]], list[Call]]
-
-
-class Workload(msgspec.Struct, frozen=True):
-    """A program and what is expected of the files that it leaves.
-
-    `command` runs it on a new directory, whose path comes as the last argument. Each line that it writes to standard
-    output, with one call, is a JSON object: what it is about to do, or what it has been promised. `check` is a `Check`
-    as `module:name`.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    check: str
-    disposable: frozenset[str] = frozenset()
-    """Names of files in which anything may be found: nothing depends on them."""
-    mapped: frozenset[str] = frozenset()
-    """Those of them that it writes through memory, where strace sees nothing. Any other such file is an error."""
+MODES: Final = ("durable", "relaxed")
+IMAGES_MIN: Final = 10_000
+"""Different images that a whole run opens."""
+LIE_IMAGES: Final = 40
+LIE_BOUNDS: Final = Bounds(every=9, writes=6, pages=4, torn=2, lengths=1)
+"""Fewer, because all that was ever written is pending where nothing is flushed."""
+AGAIN: Final = ("features", "crashes")
+AGAIN_BOUNDS: Final = Bounds(writes=24, pages=8, torn=8, lengths=3)
+AGAIN_IMAGES: Final = 20
+"""So many images of a run are opened while the power is cut again."""
+_DISPOSABLE: Final = frozenset({"lock", "lock.mdb"})
+_CHECK: Final = "eventlog.faults.promises:check"
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """An image with which something is wrong."""
-
-    moment: int
-    """Among the moments between two calls; the last that leaves this image."""
-    before: str
-    """The call that came next."""
-    kind: str
-    promised: int
-    wrong: tuple[str, ...]
+def workload(name: str, mode: str, *, lie: str = "") -> Workload:
+    """One of the event log's own workloads."""
+    module = ["eventlog.faults.lies", lie] if lie else ["eventlog.faults.workload"]
+    command = (sys.executable, "-m", *module, name, mode)
+    return Workload(f"{name} {mode} {lie}".strip(), command, _CHECK, _DISPOSABLE, frozenset({"lock.mdb"}))
 
 
-class Result(msgspec.Struct):
-    """What one run has looked at and found."""
-
-    calls: int
-    """All that were recorded."""
-    by_name: dict[str, int]
-    """Those that changed or flushed files of the program."""
-    moments: int
-    said: int
-    states: int
-    """States that were looked at, equal images included."""
-    images: int
-    """Different ones."""
-    kinds: dict[str, int]
-    """Different images by the first kind of state that led to them."""
-    opened: int
-    failed: int
-    failures: list[Failure]
-    """The first of them."""
+def described(name: str, result: Result, took_s: float) -> Iterator[str]:
+    """What is said of a run, line by line."""
+    yield f"{name}: {result.calls:,} calls recorded; of them changed or flushed a file:"
+    yield "    " + ", ".join(f"{count} {call}" for call, count in Counter(result.by_name).most_common())
+    yield f"    {result.moments:,} moments, {result.states:,} states, {result.images:,} different images:"
+    for kind, count in Counter(result.kinds).most_common():
+        yield f"    {count:7,} {kind}"
+    yield f"    {result.opened:,} opened in {took_s:.0f} s, {result.failed:,} with something wrong"
+    for failure in result.failures[:5]:
+        where = f"moment {failure.moment}, before {failure.before}, {failure.kind}, {failure.promised} lines said"
+        yield f"    WRONG at {where}:"
+        for words in failure.wrong[:3]:
+            yield "        " + words.replace("\n", "\n        ")
 
 
-class Recording(msgspec.Struct, frozen=True):
-    """The calls of one run of a program, in one directory."""
-
-    workload: Workload
-    directory: str
-    calls: list[Call]
-
-    def player(self) -> Player:
-        """Plays it from the beginning."""
-        return Player(self.directory, mapped=self.workload.mapped.__contains__)
-
-
-class _Last(msgspec.Struct):
-    """Where an image was met last: what was promised until then counts."""
-
-    kind: str
-    moment: int
-    state: int
-
-
-def recorded(workload: Workload, *, timeout_s: float = PROGRAM_WITHIN_S) -> Recording:
-    """Run the program once. Raises `StraceError`, and `NotModelled` if model and files do not agree after it."""
-    with tempfile.TemporaryDirectory(prefix="powerloss-", dir=fast_place()) as folder:
-        directory = Path(folder).resolve() / "disk"
-        directory.mkdir()
-        calls = record([*workload.command, str(directory)], timeout_s=timeout_s)
-        recording = Recording(workload, str(directory), calls)
-        player = recording.player()
-        for _ in player.play(calls):
-            pass
-        _compare(player.disk, directory)
-        return recording
-
-
-def _compare(disk: Disk, directory: Path) -> None:
-    """Everything that was written was seen: what the calls come to is what lies there."""
-    waiting: list[tuple[Directory, Path]] = [(disk.root, directory)]
-    while waiting:
-        model, place = waiting.pop()
-        there = {path.name for path in place.iterdir()}
-        if there != set(model.cached):
-            raise NotModelled(f"{place} holds {sorted(there)}, and the calls say {sorted(model.cached)}")
-        for name, thing in model.cached.items():
-            if isinstance(thing, Directory):
-                waiting.append((thing, place / name))
-            elif not thing.mapped and (place / name).read_bytes() != thing.cached:
-                raise NotModelled(f"{place / name} is not what the calls have written")
-
-
-def run(
-    recording: Recording,
-    bounds: Bounds,
-    *,
-    seed: int = 0,
-    workers: int = 2,
-    most: int | None = None,
-    edit: Edit | None = None,
-    answer_within_s: float = ANSWER_WITHIN_S,
+def one(
+    work: Workload, *, bounds: Bounds, seed: int, workers: int, most: int | None, keep: Path | None = None
 ) -> Result:
-    """Find the images, open each, or an even sample of `most`. `edit` changes the calls first: for planted faults."""
-    calls = recording.calls if edit is None else edit(recording.calls)
-    player = recording.player()
-    found, looked_at, moments = _find(player, calls, recording.workload, bounds, seed)
-    result = Result(
-        len(calls), player.counts, moments, len(player.said), looked_at, len(found),
-        dict(Counter(last.kind for last in found.values())), 0, 0, [],
-    )  # fmt: skip
-    chosen = sorted(found.values(), key=lambda last: (last.moment, last.state))
-    if most is not None and len(chosen) > most:
-        chosen = [chosen[at * len(chosen) // most] for at in range(most)]
-    wanted: dict[int, dict[int, str]] = {}
-    for last in chosen:
-        wanted.setdefault(last.moment, {})[last.state] = last.kind
-    work = _images(recording, calls, bounds, seed, wanted)
-    taking = threading.Lock()
-
-    def open_all(_: int) -> None:
-        with Opener(recording.workload.check, player.said, answer_within_s=answer_within_s) as opener:
-            while True:
-                with taking:
-                    following = next(work, None)
-                if following is None:
-                    return
-                image, failure = following
-                wrong = opener.open(image, failure.promised)
-                with taking:
-                    result.opened += 1
-                    if wrong:
-                        result.failed += 1
-                        if len(result.failures) < FAILURES_KEPT:
-                            result.failures.append(msgspec.structs.replace(failure, wrong=tuple(wrong)))
-
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(open_all, range(workers)))
+    """Record and open, and say what came of it."""
+    began = time.monotonic()
+    place = None if keep is None else keep / work.name.replace(" ", "-")
+    result = run(recorded(work), bounds, seed=seed, workers=workers, most=most, keep=place)
+    say(described(work.name, result, time.monotonic() - began))
     return result
 
 
-def _moments(
-    player: Player, calls: Sequence[Call], workload: Workload, bounds: Bounds, seed: int
-) -> Iterator[tuple[int, str, Painter, Iterator[tuple[str, Chosen]]]]:
-    """Number, next call and states of each moment: the same ones each time."""
-    painter = Painter(player.disk, workload.disposable)
-    for moment, before in enumerate(player.play(calls)):
-        if moment % bounds.every:
-            continue
-        yield moment, before, painter, states(painter.pending(), bounds, random.Random(f"{seed} {moment}"))  # noqa: S311
+def twice(name: str, mode: str, *, seed: int, workers: int, most: int) -> Result:
+    """Cut the power again, while what the first cut left is being opened, and say what came of it."""
+    began = time.monotonic()
+    command = (sys.executable, "-m", "eventlog.faults.workload", REOPEN, mode)
+    recording = recorded(workload(name, mode))
+    result = run_again(recording, command, AGAIN_BOUNDS, seed=seed, workers=workers, most=most)
+    say(described(f"{name} {mode}, and a second cut while it is opened", result, time.monotonic() - began))
+    return result
 
 
-def _find(
-    player: Player, calls: Sequence[Call], workload: Workload, bounds: Bounds, seed: int
-) -> tuple[dict[bytes, _Last], int, int]:
-    found: dict[bytes, _Last] = {}
-    looked_at = moments = 0
-    for moment, _, painter, choices in _moments(player, calls, workload, bounds, seed):
-        moments += 1
-        for at, (kind, chosen) in enumerate(choices):
-            looked_at += 1
-            last = found.setdefault(painter.digest(chosen), _Last(kind, moment, at))
-            last.moment, last.state = moment, at
-    return found, looked_at, moments
+def say(lines: Iterator[str] | Sequence[str]) -> None:
+    """Print, so that it is seen at once."""
+    for line in lines:
+        sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
-def _images(
-    recording: Recording, calls: Sequence[Call], bounds: Bounds, seed: int, wanted: dict[int, dict[int, str]]
-) -> Iterator[tuple[Image, Failure]]:
-    player = recording.player()
-    for moment, before, painter, choices in _moments(player, calls, recording.workload, bounds, seed):
-        here = wanted.get(moment, {})
-        for at, (_, chosen) in enumerate(choices if here else ()):
-            if at in here:
-                image = painter.image(chosen, random.Random(f"{seed} {moment} {at}"))  # noqa: S311
-                yield image, Failure(moment, before, here[at], len(player.said), ())
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run everything, or what is named. Returns 0 if nothing is wrong, every lie is found and images are enough."""
+    parser = argparse.ArgumentParser(prog="python -m eventlog.faults.powerloss", description=__doc__)
+    parser.add_argument("--workload", choices=list(WORKLOADS), action="append", help="only this one")
+    parser.add_argument("--mode", choices=MODES, action="append", help="only this one")
+    parser.add_argument("--most", type=int, help="open an even sample of so many images of each run")
+    parser.add_argument("--seed", type=int, default=0, help="of the states that are chosen where there are many")
+    parser.add_argument("--workers", type=int, default=2, help="processes that open images")
+    parser.add_argument("--keep", type=Path, help="a directory for the images with something wrong")
+    asked = parser.parse_args(arguments)
+    whole = not (asked.workload or asked.mode or asked.most)
+    say([f"seed {asked.seed}; the same states again: --seed {asked.seed}"])
+    more = {"seed": asked.seed, "workers": asked.workers}
+    results = []
+    try:
+        for name in asked.workload or WORKLOADS:
+            for mode in asked.mode or MODES:
+                results.append(one(workload(name, mode), bounds=Bounds(), most=asked.most, keep=asked.keep, **more))
+                if name in AGAIN:
+                    results.append(twice(name, mode, most=min(AGAIN_IMAGES, asked.most or AGAIN_IMAGES), **more))
+        missed = [lie for lie in LIES if not _found(lie, **more)]
+    except StraceError as error:
+        say([f"!!! nothing was tried: {error} !!!"])
+        return 2
+    failed, images, opened = (sum(getattr(one, of) for one in results) for of in ("failed", "images", "opened"))
+    say([f"{opened:,} of {images:,} different images were opened, {failed:,} had something wrong"])
+    few = whole and opened < IMAGES_MIN
+    say([f"!!! {IMAGES_MIN:,} are wanted !!!"] if few else [])
+    say([f"!!! planted and not found: {', '.join(missed)} !!!"] if missed else [])
+    return int(bool(failed or missed or few))
+
+
+def _found(lie: str, *, seed: int, workers: int) -> bool:
+    lying = recorded(workload("features", "durable", lie=lie))
+    result = run(lying, LIE_BOUNDS, seed=seed, workers=workers, most=LIE_IMAGES, answer_within_s=5.0)
+    say([f"planted: {lie}: {result.failed} of {result.opened} images give it away"])
+    say([f"    for one: {words}" for failure in result.failures[:1] for words in failure.wrong[:2]])
+    return any(LIES[lie][1] in words for failure in result.failures for words in failure.wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

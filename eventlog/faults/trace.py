@@ -39,6 +39,10 @@ class StraceError(Exception):
     """Strace is not there, or may not trace here; the words say which."""
 
 
+class ProgramFailed(StraceError):
+    """The program that was traced ended by an error of its own, or not in time."""
+
+
 class Call(msgspec.Struct, frozen=True):
     """One call that has succeeded, or that had not ended when the program did."""
 
@@ -69,7 +73,7 @@ def why_not() -> str:
 def record(command: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float) -> list[Call]:
     """Run a program under strace and give its calls, in the order in which they ended.
 
-    Raises `StraceError` where nothing can be traced, where the program fails, and after `timeout_s`.
+    Raises `StraceError` where nothing can be traced; `ProgramFailed` where the program fails, and after `timeout_s`.
     """
     refused = why_not()
     if refused:
@@ -85,10 +89,10 @@ def record(command: Sequence[str], *, environment: Mapping[str, str] | None = No
                 env=None if environment is None else dict(environment), timeout=timeout_s, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
-            raise StraceError(f"the program had not ended after {timeout_s:g} s") from error
+            raise ProgramFailed(f"the program had not ended after {timeout_s:g} s") from error
         if ran.returncode:
             words = ran.stderr.decode(errors="replace")[-_WORDS_OF_STRACE * 4 :]
-            raise StraceError(f"the program ended with {ran.returncode}: {words}")
+            raise ProgramFailed(f"the program ended with {ran.returncode}: {words}")
         with out.open(encoding="ascii") as lines:
             return list(parse(lines))
 

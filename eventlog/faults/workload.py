@@ -23,6 +23,8 @@ from eventlog.lmdb import copy, generations, shared
 from eventlog.lmdb import directory as on_disk
 
 SMALL_MAP: Final = 1 << 20
+REOPEN: Final = "reopen"
+"""A name instead of a workload's: only open what is there, and close it."""
 PLACE: Final = "home/log"
 """Where the log lies: its first process makes the directory above it too."""
 CANARY: Final = "canary"
@@ -311,6 +313,10 @@ _PARTS: Final[dict[str, Callable[[Teller], None]]] = {
 def main(name: str, mode: str, place: str, first: str = "") -> None:
     """Do one of them in a directory."""
     teller = Teller(Path(place), mode, int(first or 0))
+    if name == REOPEN:
+        teller.open()
+        teller.log.close()
+        return
     if not first:
         say(mode=mode)
         WORKLOADS[name](teller)

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from eventlog.faults.cli import LIE_BOUNDS, workload
+from eventlog.faults.harness import Recording, recorded, run
 from eventlog.faults.lies import LIES
 from eventlog.faults.play import NotModelled
-from eventlog.faults.powerloss import Recording, recorded, run
+from eventlog.faults.powerloss import LIE_BOUNDS, workload
 from eventlog.faults.reopen import Opener
 from eventlog.faults.states import Bounds, Image
 from tests.support.strace import needs_strace
@@ -45,9 +45,9 @@ def record() -> Record:
 @pytest.mark.parametrize(
     ("name", "mode", "most"),
     [
-        ("features", "durable", 140),
-        ("features", "relaxed", 110),
-        ("crashes", "durable", 90),
+        ("features", "durable", 120),
+        ("features", "relaxed", 80),
+        ("crashes", "durable", 70),
         ("growth", "durable", 12),
     ],
 )

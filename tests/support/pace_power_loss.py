@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import eventlog
-from eventlog.faults.cli import one
+from eventlog.faults.harness import Result, Workload
 from eventlog.faults.lies import LIES
-from eventlog.faults.powerloss import Result, Workload
+from eventlog.faults.powerloss import one
 from eventlog.faults.reopen import Said
 from eventlog.faults.states import Bounds
 from eventlog.faults.trace import StraceError

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from eventlog.faults.disk import Disk
 from eventlog.faults.play import NotModelled, Player
 from eventlog.faults.states import Bounds, Painter, states
 from eventlog.faults.trace import StraceError, parse, plain, strings
@@ -26,7 +27,7 @@ def line(text: str, thread: int = 7) -> str:
 
 def left(*texts: str, bounds: Bounds = ALL) -> list[Files]:
     """Every different set of files that a power cut behind the last call leaves."""
-    player = Player("/d", mapped=lambda _: False)
+    player = Player("/d", Disk(), mapped=lambda _: False)
     for _ in player.play(list(parse([text if text[0].isdigit() else line(text) for text in texts]))):
         pass
     painter, chance = Painter(player.disk, ()), random.Random(0)
@@ -126,7 +127,7 @@ def test_what_a_call_that_failed_would_have_done_is_not_done() -> None:
 
 
 def test_a_program_says_lines_and_those_of_its_children_are_not_taken_for_it() -> None:
-    player = Player("/d", mapped=lambda _: False)
+    player = Player("/d", Disk(), mapped=lambda _: False)
     texts = [line('write(1, "{half", 5) = 5'), line('write(1, " and whole}\nwords\n", 18) = 18')]
     assert list(player.play(list(parse(texts)))) == ["end"]
     assert player.said == [b"{half and whole}"]
