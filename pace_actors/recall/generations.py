@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eventlog.lmdb.directory import sync_directory
 from pace_actors.recall.port import GROUPS, Group, IndexLocked, IndexUnusable
 from pace_actors.recall.shards import open_index
 
@@ -100,12 +101,14 @@ def fresh(root: Path) -> Generation:
 
 
 def remove_others(root: Path, kept: Path) -> None:
-    """Remove all other generations, as far as that can be done."""
-    for _, _, directory in _listed(root):
-        if directory != kept:
-            shutil.rmtree(directory, ignore_errors=True)
-    for half in root.glob("index-v*.new"):
-        shutil.rmtree(half, ignore_errors=True)
+    """Remove all other generations, as far as that can be done, for good: a power cut does not bring them back."""
+    whole = [directory for _, _, directory in _listed(root) if directory != kept]
+    unwanted = [*whole, *root.glob("index-v*.new")]
+    for directory in unwanted:
+        shutil.rmtree(directory, ignore_errors=True)
+    if unwanted:
+        with engine("new"):
+            sync_directory(root)
 
 
 def others(root: Path) -> bool:

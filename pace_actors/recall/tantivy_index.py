@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from eventlog.lmdb.directory import sync_directory
 from pace_actors.recall import generations
 from pace_actors.recall.generations import Damaged, Generation, engine
 from pace_actors.recall.memory import give_back
@@ -237,6 +238,8 @@ class TantivyIndex:
                     writer.commit()
                     index.reload()
                     changed[group] = Shard(group, index)
+            for group in changed:  # the engine leaves that to the next commit there, which may be long in coming
+                sync_directory(generation.directory / group)
             writer = self._writer("checkpoint", generation.checkpoint)
             writer.delete_documents_by_term("id", generations.checkpoint_id())
             writer.add_document(generations.checkpoint_document(position, mark))

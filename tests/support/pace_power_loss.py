@@ -15,10 +15,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 import eventlog
-from eventlog.faults.harness import Result, Workload
+from eventlog.faults.harness import Result, Workload, recorded, run
 from eventlog.faults.lies import LIES
 from eventlog.faults.powerloss import one
+from eventlog.faults.powerloss import say as say_lines
 from eventlog.faults.reopen import Said
 from eventlog.faults.states import Bounds
 from eventlog.faults.trace import StraceError
@@ -28,10 +31,13 @@ from pace_actors.events import REGISTRY, TurnHeard
 from pace_actors.models.port import Vector
 from pace_actors.models.scripted import ScriptedSummariser
 from pace_actors.replay import replay
+from tests.support import index_power_loss
 
 IDLE_S = 30.0
 CHECK = "tests.support.pace_power_loss:check"
 DISPOSABLE = frozenset({"lock", "lock.mdb"})
+INDEX_IMAGES = 1500
+LIE_IMAGES = 8
 BOUNDS = Bounds(every=3, writes=6, pages=3, torn=3, lengths=1)
 
 SAID = [
@@ -176,13 +182,18 @@ def workload(mode: str, *, lie: str = "") -> Workload:
 
 def main(workers: int, most: int | None = None) -> int:
     results: list[Result] = []
+    more: Any = {"seed": 0, "workers": workers}
     try:
         for mode in ("durable", "relaxed"):
-            results += [one(workload(mode), bounds=BOUNDS, seed=0, workers=workers, most=most)]
+            results += [one(workload(mode), bounds=BOUNDS, most=most, **more)]
+        results += [one(index_power_loss.workload(), bounds=index_power_loss.BOUNDS, most=most or INDEX_IMAGES, **more)]
+        lying = recorded(workload("durable", lie="flushes-nothing"))
+        lies = run(lying, replace(BOUNDS, every=100), most=LIE_IMAGES, answer_within_s=15.0, **more)
     except StraceError as error:
-        sys.stdout.write(f"!!! nothing was tried: {error} !!!\n")
+        say_lines([f"!!! nothing was tried: {error} !!!"])
         return 2
-    return int(any(result.failed for result in results))
+    say_lines([f"planted: flushes-nothing: {lies.failed} of {lies.opened} images give it away"])
+    return int(any(result.failed for result in results) or not lies.failed)
 
 
 if __name__ == "__main__":
