@@ -4,8 +4,8 @@
 (`disk`), which knows what is surely there after each call, and what may be there or not. From that follow the states
 that a cut could leave (`states`); each that is different is laid out on a real disk, opened by another process and
 compared with what the program had been promised (`reopen`). `harness` puts these together. The program and the
-comparison are anybody's: those of the event log itself are `workload` and `promises`, its lies that must be found `lies`.
+comparison are anybody's: those of the event log itself are `workload` and `promises`; `lies` must be found.
 
-**Errors and kills.** A run of `steps` has each of its calls fail once (`inject`), or is killed (`kill`); `account` holds
-the log against what callers were told.
+**Errors and kills.** A run of `steps` has each of its calls fail once (`inject`), or is killed (`kill`); `account`
+holds the log against what callers were told.
 """

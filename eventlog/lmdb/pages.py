@@ -66,9 +66,9 @@ def _wrong(file: BinaryIO, metas: list[Meta], *, doubt: bool) -> str:
     last = _last_freed(file, newest)
     if last not in (None, newest.transaction):
         return f"a meta page says transaction {newest.transaction}, and its list of free pages {last}"
-    # What the other one leads to may be written over already (if a power cut took back the newest there was, in the mode
-    # "relaxed"), but it may be the newest, with two taken off its number. It looks alike
-    # where the engine could not write a meta page: it puts the number of before back, and that of the last page.
+    # What the other one leads to may be written over already (a power cut can take back the newest there was, in the
+    # mode "relaxed"), but it may be the newest, with two taken off its number. It looks alike where the engine could
+    # not write a meta page: it puts the number of before back, and that of the last page.
     last = _last_freed(file, other)
     if last == other.transaction + 2 and other.last_page + doubt > newest.last_page:
         return f"a meta page says transaction {other.transaction}, and its list of free pages {last}"
