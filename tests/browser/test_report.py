@@ -95,13 +95,17 @@ def test_requests_are_bars_and_those_that_overlap_lie_in_other_lanes(show: Open,
     shapes = driver.execute_script("""
         return [...document.querySelectorAll("[data-bar]")].map((bar) => {
             const { x, y, width, height } = bar.querySelector("rect").getBBox();
-            return { name: bar.dataset.bar, outcome: bar.dataset.outcome, x, y, width, height };
+            return { name: bar.dataset.bar, outcome: bar.dataset.outcome, x, y, width, height,
+                     title: bar.querySelector("title").textContent };
         })""")
     known = {f"{bar.request.name.generation}.{bar.request.name.number}": bar for bar in line.bars}
     assert len(shapes) > 10
     for shape in shapes:
-        assert shape["outcome"] == known[shape["name"]].request.outcome
+        bar = known[shape["name"]]
+        assert shape["outcome"] == bar.request.outcome
         assert shape["width"] > 0
+        assert f"asked at position {bar.asked}, " in shape["title"]
+        assert (f"{bar.request.outcome} at {bar.end}, " if bar.end else "open") in shape["title"]
     for one in shapes:
         for other in shapes:
             apart = (
@@ -284,6 +288,9 @@ def test_words_are_searched_in_every_event_and_text(show: Open, place: Path, pag
 def test_refused_answers_are_a_list_with_their_reasons(show: Open, place: Path, page: Path) -> None:
     driver, line = show(page), line_of(place)
     driver.find_element(By.CSS_SELECTOR, ".chip.refused").click()
+    settle(driver)
+    latest = [answer for answer in line.answers if answer.reason][-1]
+    assert texts(driver, "#rows .row .row-title")[-1] == f"v{latest.name.number} refused: {latest.reason}"
     driver.execute_script("document.getElementById('rows').scrollTop = 0; drawRows()")
     refused = [answer for answer in line.answers if answer.reason]
     rows = texts(driver, "#rows .row .row-title")

@@ -149,6 +149,14 @@ const barWords = (bar) => {
   return bar.outcome === "dropped" ? `${asked}, dropped: ${bar.reason}` : `${asked}, in flight`;
 };
 
+/** When a request was asked, and when it ended. */
+function barTimes(bar) {
+  const asked = `asked at position ${bar.asked}, ${clock(bar.asked_at)}`;
+  const ended = bar.closed ? `${bar.outcome} at ${bar.closed}, ${clock(bar.closed_at)}, after ${lasted(bar.asked_at, bar.closed_at)}` : "open";
+  const base = bar.base ? `on v${bar.base}` : "on nothing";
+  return `${barWords(bar)}\n${base}\n${asked}\n${ended}`;
+}
+
 function barsIn(thread, shown) {
   const found = [];
   for (const bar of thread.line.bars) {
@@ -177,6 +185,7 @@ function barShape(bar, from, wide, shown) {
   const words = [bar.reason ? `${full} ${bar.reason}` : full, full, `v${bar.version} ${sign}`, sign]
     .find((each) => each.length * 6.3 + 10 <= room);
   if (words) group.append(svg("text", { class: `bar-name ${bar.outcome}`, x: left + 6, y: y + 14, text: words }));
+  group.append(svg("title", { text: barTimes(bar) }));
   return pressable(group, bar.closed || bar.asked, barWords(bar));
 }
 

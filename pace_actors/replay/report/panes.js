@@ -39,7 +39,7 @@ function drawChips() {
   $("chips").replaceChildren(...KINDS.filter(([name]) => name === "all" || thread.counts[name]).map(([name, words]) =>
     el("button", {
       type: "button", class: `chip ${name}`, "aria-pressed": name === page.kind ? "true" : "false",
-      press: () => { page.kind = name; chooseRows(); $("rows").scrollTop = 0; drawRows(); },
+      press: () => { page.kind = name; chooseRows(); showRow(); drawRows(); },
     }, el("span", { text: words }), el("span", { class: "number", text: thread.counts[name].toLocaleString("en") }))));
 }
 
@@ -74,11 +74,10 @@ function rowShape(index, place) {
   return row;
 }
 
-/** Bring the selected step into view in the list. */
+/** Bring the selected step into view in the list, or the last one before it that is listed. */
 function showRow() {
-  const place = above(page.rows, page.index) - 1;
+  const place = Math.max(0, above(page.rows, page.index) - 1);
   const box = $("rows");
-  if (place < 0 || page.rows[place] !== page.index) return;
   const top = place * ROW;
   if (top < box.scrollTop || top + ROW > box.scrollTop + box.clientHeight) {
     box.scrollTop = top - box.clientHeight / 2 + ROW / 2;
