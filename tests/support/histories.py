@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
+from msgspec.structs import replace
+
 from eventlog import EventLog
 from pace_actors.domain import facts, thread
 from pace_actors.domain.facts_state import NOBODY, FactsState
@@ -27,6 +29,7 @@ from pace_actors.events import (
 from pace_actors.settings import ThreadSettings, changed
 from pace_actors.values import SECOND, Candidate, Covers, FactText, ThreadKey, UserKey
 from tests.support.made import START
+from tests.support.made_facts import extracted
 
 SAID = (
     (
@@ -141,8 +144,6 @@ def likes(value: str, at: int, confidence: int = 800, **more: Any) -> Candidate:
 
 def write_history(log: EventLog, key: ThreadKey, turns: int, seed: int = 1) -> Writer:
     """A conversation whose summaries overlap, come late, and are refused now and then."""
-    from tests.support.made_facts import extracted
-
     chance = random.Random(seed)
     writer = Writer(log, key, coalesce=False, window=4, resume="always")
     due: list[tuple[int, int, SummaryRequested]] = []
@@ -171,8 +172,6 @@ def write_history(log: EventLog, key: ThreadKey, turns: int, seed: int = 1) -> W
 
 
 def _at(found: Any, at: int, turn: int) -> Any:
-    from msgspec.structs import replace
-
     return replace(found, at=at, turn=turn)
 
 

@@ -297,3 +297,25 @@ def test_an_export_is_shown_as_its_directory_is(lived: Path, tmp_path: Path, liv
     page = target.read_text(encoding="utf-8")
     keys = [ThreadKey("ada", "kitchen"), ThreadKey("ada", "garden")]
     assert page == "".join(report(lived_log, keys, title="ada.jsonl"))
+
+
+def test_every_colour_of_words_can_be_read_on_what_it_stands_on() -> None:
+    """Goal: 4.5 : 1 as WCAG 2.2 asks of text, in light and dark. Method: the colours that the style names."""
+    light, dark = pages.part("page.css").split("* {")[0].split("@media")
+    pairs = [(name, f"{name}-soft") for name in ("covered", "pending", "window", "refused", "dropped")]
+    pairs += [(name, ground) for name in ("ink", "soft", "faint", "accent") for ground in ("panel", "bg", "wash")]
+    for style in (light, dark):
+        colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", style))
+        assert {pair: ratio for pair in pairs if (ratio := contrast(*(colours[name] for name in pair))) < 4.5} == {}
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours."""
+    low, high = sorted(luminance(colour) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
