@@ -29,6 +29,7 @@ from eventlog.admission import (
     prepare_closing,
     prepare_many,
 )
+from eventlog.bells import Bells
 from eventlog.copying import Copied, prepare_copied
 from eventlog.erase import Plan
 from eventlog.errors import EventLogError, OutcomeUnknown
@@ -78,7 +79,7 @@ class MemoryLog(MemoryReading):
         self._queue: deque[Ticket] = deque()
         self._answers: deque[tuple[Ticket, Outcome] | tuple[Callable[[int], None], int] | int] = deque()
         self._answering = False
-        self._bells: list[Callable[[int], None]] = []
+        self._bells = Bells()
         self._failures: deque[EventLogError] = deque()
         self._checkpoints: dict[str, int] = {}
         self._views: dict[str, dict[bytes, bytes]] = {}
@@ -253,10 +254,8 @@ class MemoryLog(MemoryReading):
                     self._answering = False
                     return
                 answer = self._answers.popleft()
-                bells = tuple(self._bells)
             if isinstance(answer, int):
-                for bell in bells:
-                    call(bell, answer)
+                self._bells.ring(answer)
             elif isinstance(answer[0], Ticket):
                 answer[0].resolve(answer[1])
             else:
@@ -378,14 +377,7 @@ class MemoryLog(MemoryReading):
         check_callable(bell, "a bell")
         with self._lock:
             self._check_open()
-            self._bells.append(bell)
-
-        def stop() -> None:
-            with self._lock:
-                if bell in self._bells:
-                    self._bells.remove(bell)
-
-        return stop
+            return self._bells.subscribe(bell)
 
     def wait_for(self, position: int, timeout_s: float) -> bool:
         """Wait until the log has reached a position; False when the time is over. Raises `LogClosed`."""

@@ -27,20 +27,19 @@ import lmdb
 import msgspec
 
 from eventlog.admission import Outcome
+from eventlog.bells import Bells
 from eventlog.errors import (
     BadRecord,
     CloseTimeout,
     CommitFailed,
-    DiskFull,
     EventLogError,
     LogClosed,
-    MapFull,
     OutcomeUnknown,
     Overloaded,
 )
 from eventlog.lmdb.batch import Batch, Memory
 from eventlog.lmdb.checkpoints import Checkpoints, Unwritten
-from eventlog.lmdb.environment import Environment, is_disk_full, not_begun
+from eventlog.lmdb.environment import Environment, not_begun
 from eventlog.lmdb.layout import Header, Tables, compare_counts, read_header, write_header
 from eventlog.saved import SavedSnapshots
 from eventlog.ticket import Alone, Flush, Ticket, call
@@ -51,6 +50,8 @@ TRANSACTION_BYTES_MAX: Final = 32 << 20
 QUEUE_APPENDS_MAX: Final = 16384
 QUEUE_BYTES_MAX: Final = 128 << 20
 LINGER_SHARE: Final = 0.25
+MEND_AFTER_S: Final = 1.0
+"""A file that could not be opened again is tried so often while nobody appends, for who reads."""
 
 logger: Final = logging.getLogger("eventlog")
 
@@ -127,7 +128,8 @@ class Committer:
         self._flush_s = 0.0
         self._arrival = threading.Condition(threading.Lock())
         self._waiting_for_arrival = 0
-        self._bells: tuple[Callable[[int], None], ...] = ()
+        self.bells = Bells()
+        """Rung after each commit of events."""
         self.head = memory.head
         self.appends = self.commits = self.failures = 0
         self.commit_ms_last = 0.0
@@ -158,20 +160,6 @@ class Committer:
             self._queued += 1
             self._queued_bytes += size
             self._queue.put(ticket)
-
-    def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:
-        """Ring `bell(head)` after each commit of events; returns the way to stop that."""
-        with self._submitting:
-            self._bells = (*self._bells, bell)
-
-        def stop() -> None:
-            with self._submitting:
-                bells = list(self._bells)
-                if bell in bells:
-                    bells.remove(bell)
-                self._bells = tuple(bells)
-
-        return stop
 
     def wake(self) -> None:
         """Let the committer look at what it has to do."""
@@ -264,6 +252,7 @@ class Committer:
         size = 0
         linger_until = 0.0
         wait_s = self._checkpoints.wait_s()
+        wait_s = MEND_AFTER_S if self._broken and wait_s is None else wait_s
         while len(tickets) < TRANSACTION_APPENDS_MAX and size < TRANSACTION_BYTES_MAX:
             try:
                 thing = self._queue.get(timeout=wait_s) if wait_s != 0 else self._queue.get_nowait()
@@ -308,6 +297,8 @@ class Committer:
             self._answer(tickets, [LogClosed() for _ in tickets])
             tickets = []
         due = self._checkpoints.wait_s()
+        if self._broken and not tickets and not signals:
+            self._try_again()
         if tickets or (due is not None and (due == 0 or signals or self._stopping)):
             self._write(tickets)
         failed = self._sync() if self._environment.relaxed and (signals or self._stopping) else None
@@ -395,8 +386,7 @@ class Committer:
         if self._waiting_for_arrival:
             with self._arrival:
                 self._arrival.notify_all()
-        for bell in self._bells:
-            call(bell, self.head)
+        self.bells.ring(self.head)
 
     # --- failures -----------------------------------------------------------------------------------------------------
     def _failed(
@@ -415,7 +405,7 @@ class Committer:
                 self._write(tickets, alone=alone)
                 return
             error = refused
-        full = self._full(error) is not None
+        full = self._environment.full(error) is not None
         engine = isinstance(error, lmdb.Error | BadRecord)
         if len(tickets) > (not rode) and not common and (full or not engine):
             if not full:
@@ -435,16 +425,19 @@ class Committer:
         try:
             return None if self._environment.grow() else full
         except lmdb.Error as error:
-            self._broken = True  # until it is open again: now, or before the next append
-            with contextlib.suppress(Exception):
-                self._reopen()
+            self._try_again()
             return error
+
+    def _try_again(self) -> None:
+        self._broken = True  # until it is open again: now, in a while, or before the next append
+        with contextlib.suppress(Exception):
+            self._reopen()
 
     def _failed_commit(
         self, tickets: list[Ticket], outcomes: list[Outcome], batch: Batch, error: Exception, *, rode: bool, alone: bool
     ) -> None:
         """A commit failed. A full disk is told before the end of the log is touched, unless the engine is stuck."""
-        if self._full(error) is not None and not self._stuck():
+        if self._environment.full(error) is not None and not self._stuck():
             self._failed(tickets, batch, error, common=False, rode=rode, alone=alone)
             return
         logger.error("a commit failed; the log is opened again", exc_info=error)
@@ -464,12 +457,7 @@ class Committer:
 
     def _absent(self, error: Exception) -> EventLogError:
         """What a caller hears of a batch that is not in the log; one error each, because it is raised in its thread."""
-        return self._full(error) or CommitFailed(reason=str(error))
-
-    def _full(self, error: Exception) -> EventLogError | None:
-        if isinstance(error, lmdb.MapFullError):
-            return MapFull(map_bytes=self._environment.map_size)
-        return DiskFull() if is_disk_full(error, self._environment.path) else None
+        return self._environment.full(error) or CommitFailed(reason=str(error))
 
     def _stuck(self) -> bool:
         """Whether the engine begins nothing any more: the sign of a failed write of its meta page."""

@@ -30,6 +30,7 @@ from eventlog.errors import (
     DiskFull,
     EventLogError,
     LogClosed,
+    MapFull,
     NotALog,
     OpenedInAnotherProcess,
     PermissionDenied,
@@ -215,6 +216,12 @@ class Environment:
                 self._gate.notify_all()
         self.map_size = size
         return True
+
+    def full(self, error: Exception) -> EventLogError | None:
+        """The error to tell if something failed because the map or the disk is full; else None."""
+        if isinstance(error, lmdb.MapFullError):
+            return MapFull(map_bytes=self.map_size)
+        return DiskFull() if is_disk_full(error, self.path) else None
 
     def tables_for_reading(self) -> Tables:
         """The tables of a file that was opened for reading. Raises what the engine raises, and `NotALog`."""

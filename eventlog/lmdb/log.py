@@ -333,7 +333,7 @@ class LmdbLog:
     def subscribe(self, bell: Callable[[int], None]) -> Callable[[], None]:
         """Call `bell(head)` after each commit of events, on the committer's thread; returns the way to stop that."""
         check_callable(bell, "a bell")
-        return self._writer().subscribe(bell)
+        return self._writer().bells.subscribe(bell)
 
     def wait_for(self, position: int, timeout_s: float) -> bool:
         """Wait until the log has reached a position; False when the time is over. A reader of a foreign log polls."""

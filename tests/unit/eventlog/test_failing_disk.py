@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import threading
+import time
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -197,8 +198,9 @@ def test_an_outcome_that_cannot_be_looked_up_is_unknown_and_its_key_makes_the_re
 
 
 def test_as_long_as_the_file_cannot_be_opened_again_every_append_is_told_that_it_is_absent(
-    log: LmdbLog, faults: Faults
+    log: LmdbLog, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(commit, "MEND_AFTER_S", WAIT_S)
     faults.plans = [("absent", broken())] * 4
     with pytest.raises(OutcomeUnknown):
         log.append("s", events(b"x"))
@@ -208,6 +210,28 @@ def test_as_long_as_the_file_cannot_be_opened_again_every_append_is_told_that_it
         with pytest.raises(LogClosed):
             log.stream_version("s")
     assert log.append("s", events(b"x")).first_position == 1
+
+
+def test_who_only_reads_reads_again_when_the_file_can_be_opened_again(
+    log: LmdbLog, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit fails, and so does opening the file again, three times; then nobody appends any more."""
+    log.append("s", events(b"x"))
+    monkeypatch.setattr(commit, "MEND_AFTER_S", 0.01)
+    faults.plans = [("absent", broken())] * 4
+    with pytest.raises(OutcomeUnknown):
+        log.append("s", events(b"y"))
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            assert log.stream_version("s") == 1
+        except LogClosed:
+            assert time.monotonic() < deadline, "it stays closed"
+            threading.Event().wait(0.001)
+        else:
+            break
+    assert faults.plans == []
+    assert log.append("s", events(b"z"), expect=1).first_position == 2
 
 
 def test_readers_beside_a_file_that_is_opened_again_notice_nothing(log: LmdbLog, faults: Faults) -> None:
