@@ -39,6 +39,9 @@ from pace_actors.values import ThreadKey, UserKey
 STEPS = 40
 LIVES = 8
 LONGER_S = 0.004
+OPENINGS = 4
+OPENING_S = 0.05
+"""So many of the moments that are drawn lie in the opening, which takes about as long."""
 SOON_S = 120.0
 THREADS = ("kitchen", "garden", "attic")
 PLACES = ("Oslo", "Turin", "Riga", "Cork", "Graz")
@@ -100,7 +103,9 @@ def steps_of(seed: int, life: int) -> list[Step]:
 def live(connection: Connection, directory: str, seed: int, life: int) -> None:
     """Take the steps, and wait to be killed."""
     say = sayer(connection)
+    say(Said(f"{life}/open", "begun", "open"))
     pace = opened(directory, slowly=True, relaxed=seed % 4 == 0)
+    say(Said(f"{life}/open", "done", "open"))
     promises = []
     for step in steps_of(seed, life):
         say(Said(step.name, "begun", step.kind))
@@ -155,7 +160,8 @@ def judge(directory: str, asked: list[Step], said: list[Said]) -> Judged:
     """Look at the log, open it with all its actors, let them settle, and look again."""
     judged = Judged([])
     findings = Findings(lambda _: None)
-    inspect(Path(directory), findings, lambda _: None)
+    if any(one.kind == "open" and one.outcome == "done" for one in said):
+        inspect(Path(directory), findings, lambda _: None)
     judged.wrong += [f"check: {finding.what}: {finding.detail}" for finding in findings.found]
     with opened(directory, slowly=False) as pace:
         judged.undecided = sum(len(account.undecided()) for account in accounts(pace).values())
@@ -243,19 +249,21 @@ def kills_of(seed: int, lives: int) -> list[Kill]:
             steps = steps_of(seed, life)
             victim, connection = warm.start(live, directory, seed, life)
             program = Listener(connection)
-            heard = kill_at(victim, program, chance.randrange(STEPS), chance.random() * LONGER_S)
+            target = chance.randrange(-OPENINGS, STEPS)
+            longer_s = chance.random() * (LONGER_S if target >= 0 else OPENING_S)
+            heard = kill_at(victim, program, target, longer_s)
             heard += program.rest()
             asked += steps
             said += heard
             begun = [one for one in heard if one.outcome == "begun"]
             done = {one.name for one in heard if one.outcome == "done"}
-            doing = "opening" if not begun else begun[-1].kind if begun[-1].name not in done else "between steps"
+            doing = begun[-1].kind if begun and begun[-1].name not in done else "between steps"
             inside = steps[0].name in done and steps[-1].name not in {one.name for one in begun}
             try:
                 judged = warm.answer_of(judge, directory, asked, said, timeout_s=SOON_S * 2)
             except ChildProcessError as error:
                 judged = Judged([str(error)])
-            kills.append(Kill(len(begun) / len(steps), inside, doing, judged))
+            kills.append(Kill(max(len(begun) - 1, 0) / len(steps), inside, doing, judged))
     return kills
 
 
