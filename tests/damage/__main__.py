@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mutations", type=int, default=500, help="payloads and records that are changed by chance")
-    parser.add_argument("--events", type=int, default=500_000, help="of the large log")
+    parser.add_argument("--events", type=int, default=400_000, help="of the large log: 200 MB")
     parser.add_argument("--sample", type=int, default=2000, help="bytes of the large log")
     options = parser.parse_args()
     if not is_possible():

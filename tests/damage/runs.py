@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from tests.damage import hostile
 from tests.damage.logs import LARGE_STREAMS, data_file, make_large, make_small
 from tests.damage.pages import BRANCH, FREE, INDEX, KEYS, LEAF, META, OVERFLOW, RECORD, SPACE, UNUSED, PageMap
@@ -238,8 +236,3 @@ def scratch_place() -> Iterator[Path]:
 def is_possible() -> bool:
     """Whether this system can do it: memory is bounded, and deadlines are kept, as Linux does it."""
     return sys.platform == "linux"
-
-
-def encoded(outcome: Outcome) -> str:
-    """For a file of outcomes."""
-    return msgspec.json.encode(outcome).decode()

@@ -287,6 +287,7 @@ def test_what_killed_readers_held_is_used_again(tmp_path: Path, run_program: Pro
         log.append("s", events(b"x"))
         killed_in_mid_read(tmp_path / "log", log, run_program, count)
         beside = appends(log)
+        print(f"\n{count} readers killed in mid-read: {beside:,} bytes, {alone:,} without them")  # noqa: T201 - `make soak`
         assert beside < alone + READERS_CHECKED_EVERY * 50_000
         table = log._shared.environment.handle.readers()
         assert {line.split()[0] for line in table.splitlines()[1:]} <= {str(os.getpid())}
