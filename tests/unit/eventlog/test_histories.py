@@ -16,7 +16,7 @@ from eventlog import MemoryLog
 from tests.support.history_checker import Try, View, Written, breaks
 from tests.support.history_of_writers import WRITERS, watched
 
-TRIES = 40
+TRIES = 25
 
 LOG = [
     Written("a", 1, "x.0"),
