@@ -5,8 +5,8 @@ that nobody sees, which stay where they are. Kept are words of fewer than three 
 Hangul and Katakana), those of `KEPT`, marks that redaction has set, and everything that is no letter, mark or digit.
 
 Letters stay letters of their script and case, marks stay marks, digits digits; Latin words can be spoken. A stand-in is
-never its word, nor another word of the log, and no two words share one, as long as there are enough: of three digits
-there are 900. Han, which puts no blanks between words, is replaced sign by sign.
+never its word, nor another word of the log, as long as there are enough: of three digits there are 900. No two words
+share one. Han, which puts no blanks between words, is replaced sign by sign.
 
 **What this does not hide**: lengths, lines, punctuation, how often and where a word comes again; so a long text can be
 guessed at by counting, above all one in Han. Times are not changed.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from math import prod
 from typing import Final
 
 import regex
@@ -40,6 +41,8 @@ SIGNS_MIN: Final = 2
 _SPOKEN_TRIES: Final = 64
 _APART_TRIES: Final = 192
 _TRIES: Final = 256
+_FEW: Final = 20_000
+_LATIN: Final = VOWELS + CONSONANTS
 
 _KEPT: Final = """
 about after again all also although always and another any are because been before being both but can cannot could did
@@ -97,7 +100,6 @@ class StandIns:
         self._shown: dict[str, str] = {}
         """The same by words as they stand in texts, with what is kept."""
         self._ids: dict[str, str] = {}
-        self._ids_used: set[str] = set()
         self._han = Shuffled(self._place)
         for base in sorted(self._taken):
             self._word(base)
@@ -175,7 +177,7 @@ class StandIns:
             return self._shaped(word, self._word(base))
         found = self._ids.get(base)
         if found is None:
-            found = self._ids[base] = self._drawn(base, b"id", self._ids_used, frozenset())
+            found = self._ids[base] = self._drawn(base, b"id", frozenset())
         return self._shaped(word, found)
 
     @staticmethod
@@ -194,11 +196,15 @@ class StandIns:
     def _word(self, base: str) -> str:
         found = self._words.get(base)
         if found is None:
-            found = self._words[base] = self._drawn(base, b"word", self._used, self._taken)
+            found = self._words[base] = self._drawn(base, b"word", self._taken)
         return found
 
-    def _drawn(self, base: str, kind: bytes, used: set[str], taken: frozenset[str]) -> str:
-        """The first draw that nothing stands against; the last ones may be other words of the log, or shared."""
+    def _drawn(self, base: str, kind: bytes, taken: frozenset[str]) -> str:
+        """The first draw that nothing stands against; the last ones may be other words of the log.
+
+        Where few are possible at all, it is one that is left: there is one for each.
+        """
+        used = self._used
         drawn = base
         dice = _Dice(self._secret, kind + base.encode(errors="surrogatepass"))
         for attempt in range(_TRIES):
@@ -206,6 +212,8 @@ class StandIns:
             apart = drawn not in taken and drawn not in KEPT and self._pieces.isdisjoint(pieces_in(drawn))
             if drawn != base and drawn not in used and (apart or attempt >= _APART_TRIES):
                 break
+        else:
+            drawn = next((each for each in _every(base, dice) if each not in used), drawn)
         used.add(drawn)
         return drawn
 
@@ -230,13 +238,36 @@ def _draw(base: str, dice: _Dice, *, spoken: bool) -> str:
     """Something of the same shape; Latin letters in turn from vowels and consonants if it is to be spoken."""
     vowel = bool(dice.below(2))
     letters: list[str] = []
-    for place, char in enumerate(base):
-        if char in VOWELS or char in CONSONANTS:
-            some = (VOWELS if vowel else CONSONANTS) if spoken else VOWELS + CONSONANTS
+    for some in _pools(base):
+        if spoken and some == _LATIN:
+            some = VOWELS if vowel else CONSONANTS  # noqa: PLW2901 - of all that are possible
             vowel = not vowel
-        else:
-            some = pool(char)
-            if char.isdecimal() and not place:  # a number stays one without a zero before it, or with one
-                some = some[:1] if char == some[0] else some[1:]
         letters.append(some[dice.below(len(some))])
     return "".join(letters)
+
+
+def _pools(base: str) -> Iterator[str]:
+    """What each character may become. A number stays one without a zero before it, or with one."""
+    for place, char in enumerate(base):
+        if char in _LATIN:
+            yield _LATIN
+            continue
+        some = pool(char)
+        if char.isdecimal() and not place and len(base) > 1:
+            some = some[:1] if char == some[0] else some[1:]
+        yield some
+
+
+def _every(base: str, dice: _Dice) -> Iterator[str]:
+    """All that may stand for a word, from somewhere on; none where they are too many to be used up."""
+    pools = [*_pools(base)]
+    count = prod(map(len, pools))
+    if count > _FEW:
+        return
+    start = dice.below(count)
+    for number in range(count):
+        rest, letters = (start + number) % count, []
+        for some in pools:
+            rest, at = divmod(rest, len(some))
+            letters.append(some[at])
+        yield "".join(letters)
