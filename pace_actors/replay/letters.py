@@ -30,7 +30,7 @@ _BREAKS: Final = tuple(
 )
 """What decides where a grapheme ends (Unicode UAX 29)."""
 _COMMON: Final = regex.compile(r"[\p{Script=Common}\p{Script=Inherited}]")
-HAN: Final = regex.compile(r"\p{Han}")
+HAN: Final = regex.compile(r"(?V1)[\p{Lo}&&\p{Han}]")
 
 
 def lowered(char: str) -> str:

@@ -68,6 +68,18 @@ def of_the_product() -> set[str]:
     return found
 
 
+def kinds_of_secrets(log: EventLog) -> set[str]:
+    """What redaction has called them."""
+    heard = (REGISTRY.decode(event) for event in log.read_all() if event.place == 0)
+    return {word for one in heard for mask in getattr(one, "masked", ()) for word in words(mask.kind.replace("_", " "))}
+
+
+def of_an_empty_log(place: Path) -> set[str]:
+    """Names of tables."""
+    eventlog.open(place, REGISTRY).close()
+    return words(read([*place.rglob("*")]))
+
+
 def inside(kind: Any) -> Iterator[Any]:
     yield kind
     for inner in get_args(kind):
@@ -94,7 +106,7 @@ def test_no_word_of_a_conversation_is_in_its_log_in_stand_ins(name: str, tmp_pat
     with Pace.open(tmp_path / "memory", mode="relaxed") as pace:
         import_file(pace, tmp_path / "set.jsonl")
         assert pace.wait_idle(600)
-    allowed = KEPT | of_the_product()
+    allowed = KEPT | of_the_product() | of_an_empty_log(tmp_path / "empty.pace")
     found = 0
     with eventlog.open(tmp_path / "memory", REGISTRY, readonly=True, create=False) as log:
         for number, key in enumerate(keys_of(log)):
@@ -103,16 +115,16 @@ def test_no_word_of_a_conversation_is_in_its_log_in_stand_ins(name: str, tmp_pat
             before = in_memory(written(tape, numbers))
             anonymiser = Anonymiser(written(tape, numbers))
             after = in_memory(anonymiser.all(written(tape, numbers)))
-            said = set().union(*map(words, texts(before))) - allowed
+            said = set().union(*map(words, texts(before))) - allowed - kinds_of_secrets(before)
             found += len(said)
-            assert not said & set().union(*map(words, texts(after)))
+            assert said & set().union(*map(words, texts(after))) == set()
             assert check(after, every=True).divergence_count == 0
             assert replay(after).broken == ()
             if number < 3:
                 place = tmp_path / f"{number}.pace"
                 small_log(log, key, None, place, anonymise=True)
                 here = words(read(sorted(place.rglob("*"))))
-                assert not {word for word in said if len(word) >= IN_BYTES_MIN} & here
+                assert {word for word in said if len(word) >= IN_BYTES_MIN} & here == set()
     assert found > 100
 
 

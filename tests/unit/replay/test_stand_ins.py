@@ -91,6 +91,7 @@ def test_the_same_word_has_the_same_stand_in_in_its_own_case() -> None:
 def test_han_is_replaced_sign_by_sign_and_every_sign_by_another() -> None:
     names = stand_ins()
     assert names.text("東京")[:1] == names.text("東北")[:1]
+    assert names.text("人々はここ")[1] == "々"
     signs = [chr(code) for code in range(0x4E00, 0x9FFF)]
     shown = [names.text(sign) for sign in signs]
     assert len({*shown}) == len(signs)
