@@ -124,8 +124,13 @@ def test_no_word_of_a_conversation_is_in_its_log_in_stand_ins(name: str, tmp_pat
                 place = tmp_path / f"{number}.pace"
                 small_log(log, key, None, place, anonymise=True)
                 here = words(read(sorted(place.rglob("*"))))
-                assert {word for word in said if len(word) >= IN_BYTES_MIN} & here == set()
+                assert {word for word in said if is_looked_for(word, allowed)} & here == set()
     assert found > 100
+
+
+def is_looked_for(word: str, allowed: set[str]) -> bool:
+    """Not what is short, nor the name of a field with a number of one byte beside it."""
+    return len(word) >= IN_BYTES_MIN and word[:-1] not in allowed and word[1:] not in allowed
 
 
 def read(files: Sequence[Path]) -> str:
