@@ -6,7 +6,7 @@ are kept, and those that the product writes itself: names of fields, reasons, ki
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -128,7 +128,7 @@ def test_no_word_of_a_conversation_is_in_its_log_in_stand_ins(name: str, tmp_pat
     assert found > 100
 
 
-def is_looked_for(word: str, allowed: set[str]) -> bool:
+def is_looked_for(word: str, allowed: Collection[str]) -> bool:
     """Not what is short, nor the name of a field with a number of one byte beside it."""
     return len(word) >= IN_BYTES_MIN and word[:-1] not in allowed and word[1:] not in allowed
 
