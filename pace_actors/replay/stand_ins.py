@@ -46,7 +46,7 @@ _LATIN: Final = VOWELS + CONSONANTS
 
 _KEPT: Final = """
 about after again all also although always and another any are because been before being both but can cannot could did
-does doing done down during each either else ever every few for from had has have having her here hers him his how
+does doing done down during each either else etc ever every few for from had has have having her here hers him his how
 however into its itself just least less let like may maybe might more most much must neither never nor not now off often
 once one only other our ours out over own per perhaps quite rather really same shall she should since some soon still
 such than that the their theirs them then there these they this those though through thus too two under until upon very
