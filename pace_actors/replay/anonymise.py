@@ -55,7 +55,7 @@ Change = Callable[[str, str], str]
 class Anonymiser:
     """What makes a log's batches anonymous. Reads all of them first; then give it each, in any order.
 
-    `secret` is for tests, which want the same stand-ins again; otherwise one is drawn.
+    `secret`, at most 64 bytes, is for tests, which want the same stand-ins again; otherwise one is drawn.
     """
 
     def __init__(self, batches: Iterable[Written], secret: bytes | None = None) -> None:
