@@ -139,6 +139,9 @@ class Painter:
         self._disk = disk
         self._disposable = disposable
         self._contents: dict[tuple[int, tuple[object, ...]], tuple[bytes, bytes]] = {}
+        """Of this moment: by file and what of it is chosen, its contents and their hash."""
+        self._settled: dict[File, tuple[bytes, bytes]] = {}
+        """The same of what is durable, of which most stays as it is."""
 
     def pending(self) -> list[Change]:
         """The changes that make a difference."""
@@ -193,6 +196,11 @@ class Painter:
 
     def _content(self, file: File, chosen: Chosen) -> tuple[bytes, bytes]:
         ways = tuple((change.number, chosen[change.number]) for change in file.pending if change.number in chosen)
+        if not ways:
+            settled = self._settled.get(file)
+            if settled is None or settled[0] is not file.durable:
+                settled = self._settled[file] = (file.durable, blake2b(file.durable, digest_size=16).digest())
+            return settled
         known = self._contents.get((id(file), ways))
         if known is None:
             content = bytearray(file.durable)

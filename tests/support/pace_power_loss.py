@@ -38,7 +38,7 @@ CHECK = "tests.support.pace_power_loss:check"
 DISPOSABLE = frozenset({"lock", "lock.mdb"})
 INDEX_IMAGES = 1500
 LIE_IMAGES = 8
-BOUNDS = Bounds(every=3, writes=6, pages=3, torn=3, lengths=1)
+BOUNDS = Bounds(every=5, writes=6, pages=3, torn=3, lengths=1)
 
 SAID = [
     ("My name is Tomas and I weld boats in Gdynia.", "Nice to meet you, Tomas."),
