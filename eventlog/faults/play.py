@@ -7,6 +7,7 @@ not know is refused: an error is better than a state that nobody looked at.
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -42,7 +43,7 @@ class Player:
         """Lines, in the order in which they began to be written."""
         self.counts: dict[str, int] = {}
         """Calls that changed or flushed something, by name."""
-        self._root = os.path.normpath(directory)
+        self._root = posixpath.normpath(directory)
         self._mapped = mapped
         self._open: dict[tuple[int, int], Opened] = {}
         self._processes: dict[int, int] = {}
@@ -283,14 +284,14 @@ class Player:
 
     def _inside(self, path: str) -> str | None:
         """A path as seen from the root, or None outside of it."""
-        text = os.path.normpath(path)
+        text = posixpath.normpath(path)
         if text == self._root:
             return "."
         return text[len(self._root) + 1 :] if text.startswith(self._root + "/") else None
 
     @staticmethod
     def _walk(directory: Directory, path: str) -> tuple[Directory, str]:
-        *steps, name = os.path.normpath(path).split("/")
+        *steps, name = posixpath.normpath(path).split("/")
         if name == ".":
             return directory, ""
         for step in steps:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from eventlog.faults import powerloss, trace
 from eventlog.faults.harness import Recording, recorded, run, run_again
 from eventlog.faults.lies import LIES
 from eventlog.faults.play import NotModelled
@@ -23,6 +24,7 @@ from eventlog.faults.powerloss import LIE_BOUNDS, workload
 from eventlog.faults.reopen import Opener
 from eventlog.faults.states import Bounds, Image
 from eventlog.faults.workload import REOPEN
+from tests.support.skips import STRACE_ABSENT, STRACE_REFUSED
 from tests.support.strace import needs_strace
 
 pytestmark = [pytest.mark.xdist_group("strace"), needs_strace]
@@ -81,6 +83,15 @@ def test_the_same_seed_gives_the_same_images_and_another_one_others(record: Reco
     first, again, other = (run(recording, bounds, seed=seed, workers=1, most=0) for seed in (1, 1, 2))
     assert (first.images, first.kinds) == (again.images, again.kinds)
     assert (first.images, first.kinds) != (other.images, other.kinds)
+
+
+@pytest.mark.parametrize("reason", [STRACE_ABSENT, STRACE_REFUSED])
+def test_where_nothing_can_be_traced_the_command_says_so_and_fails(
+    reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(trace, "why_not", lambda: reason)
+    assert powerloss.main([]) == 2
+    assert f"!!! nothing was tried: {reason} !!!" in capsys.readouterr().out
 
 
 # --- the harness itself -----------------------------------------------------------------------------------------------
