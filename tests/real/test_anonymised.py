@@ -129,8 +129,10 @@ def test_no_word_of_a_conversation_is_in_its_log_in_stand_ins(name: str, tmp_pat
 
 
 def is_looked_for(word: str, allowed: Collection[str]) -> bool:
-    """Not what is short, nor the name of a field with a number of one byte beside it."""
-    return len(word) >= IN_BYTES_MIN and word[:-1] not in allowed and word[1:] not in allowed
+    """Not what is short, nor the name of a field or table that has a byte more or less, which is a number's."""
+    longer = {word[:-1], word[1:]} & {*allowed}
+    shorter = word in {part for each in allowed for part in (each[:-1], each[1:])}
+    return len(word) >= IN_BYTES_MIN and not longer and not shorter
 
 
 def read(files: Sequence[Path]) -> str:
