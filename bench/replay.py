@@ -1,4 +1,4 @@
-"""What is done with a recorded log of 100,000 events: shrinking it to the batches that still make something true."""
+"""What is done with a recorded log of 100,000 events: folding it, deciding it again, finding in it, shrinking it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 import eventlog
 from bench.append import in_memory
 from bench.context import SUMMARY
-from bench.harness import Case, Figure, Options, Report, compare, main
+from bench.harness import Case, Figure, Options, Report, Versus, compare, main
 from eventlog import EventLog
 from pace_actors.domain import facts, thread
 from pace_actors.domain.facts_state import NOBODY
@@ -33,8 +34,7 @@ from pace_actors.events import (
     SummaryRequested,
     TurnHeard,
 )
-from pace_actors.replay import predicate
-from pace_actors.replay.shrink import shrink
+from pace_actors.replay import bisect, check, predicate, replay, shrink, why_missing, why_turn
 from pace_actors.values import SECOND, ThreadKey, UserKey
 
 EVENTS = 100_000
@@ -53,6 +53,7 @@ SAID = (
 PLACES = ("Oslo", "Porto", "Ghent", "Graz", "Turku", "Leeds")
 NAMES = ("Maria", "Ines", "Clara", "Ruth", "Noor", "Vera")
 SHRINK_S_MAX = 60.0
+BISECT_S_MAX = 5.0
 
 
 class History:
@@ -156,8 +157,15 @@ def measure(options: Options) -> Report:
         place = stack.enter_context(in_memory(options.data))
         log = stack.enter_context(eventlog.open(place / "log", REGISTRY, mode="relaxed"))
         turn = write_history(log, options)
-        report = compare("replay", [Case("head", log.head, 1)], options, [])
-        return msgspec.structs.replace(report, figures=shrinking(log, turn), note=NOTE)
+        events = log.head()
+        cases = [
+            Case("replay", lambda: replay(log), events),
+            Case("replay --check", lambda: check(log), events),
+        ]
+        versus = [Versus("replay --check", "replay", at_least=0.25)]
+        report = compare("replay", cases, options, versus, cpu=True, warmup=1)
+        figures = [*finding(log, turn), *shrinking(log, turn)]
+        return msgspec.structs.replace(report, figures=figures, note=NOTE)
 
 
 def write_history(log: EventLog, options: Options) -> int:
@@ -169,6 +177,29 @@ def write_history(log: EventLog, options: Options) -> int:
     turn = history.turns
     history.fill(events)
     return turn
+
+
+def finding(log: EventLog, turn: int) -> list[Figure]:
+    """How long it takes to find the event that made something true, and the chain behind something that is missing."""
+    questions: dict[str, Callable[[], object]] = {
+        f"bisect: {words}": partial(bisect, log, KEY, predicate(words))
+        for words in (
+            'context contains "Zanzibar"',
+            'fact exists "Zanzibar"',
+            f"summary covers {turn}",
+            "context.receipt.chars > 10**9",
+        )
+    }
+    questions["why: words that are missing"] = partial(why_missing, log, KEY, "Zanzibar")
+    questions["why: a turn"] = partial(why_turn, log, KEY, turn)
+    figures: list[Figure] = []
+    for name, ask in questions.items():
+        started = time.perf_counter()
+        ask()
+        took_s = time.perf_counter() - started
+        never = "10**9" in name  # and is asked after every batch, which no bound is set for
+        figures.append(Figure(name=name, value=took_s, unit="s", at_most=None if never else BISECT_S_MAX))
+    return figures
 
 
 def shrinking(log: EventLog, turn: int) -> list[Figure]:
@@ -192,9 +223,9 @@ def shrinking(log: EventLog, turn: int) -> list[Figure]:
 
 NOTE = (
     f"One thread and its user, {EVENTS:,} events: turns, facts, resets, summaries that come late. Shrinking ends where"
-    " no single batch can be left out; finding the first moment at which it holds is part of it."
+    " no single batch can be left out; finding the first moment at which it holds is part of it. Above: CPU an event."
 )
 
 
 if __name__ == "__main__":
-    main(measure, __doc__, rounds=1)
+    main(measure, __doc__, rounds=5)
