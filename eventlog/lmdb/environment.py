@@ -54,6 +54,9 @@ MAP_BYTES_DEFAULT: Final = (
 MAP_BYTES_MAX_DEFAULT: Final = 1 << 40 if sys.maxsize > 1 << 32 else 1 << 30
 """Where growing ends, if nobody says."""
 
+_OPENINGS_MAX: Final = 8
+"""Tries of a reader whose file a writer lets grow in that moment. A damaged file may be too large for ever."""
+
 FREE_BYTES_FEW: Final = 1 << 20
 READERS_CHECKED_EVERY: Final = 64
 """Commits. A reader that was killed in mid-read holds what it saw: until it is missed, no freed page is used again."""
@@ -149,18 +152,10 @@ class Environment:
     def _open_engine(self, *, locked: bool) -> lmdb.Environment:
         data = self.path / "data.mdb"
         try:
-            return lmdb.open(
-                str(self.path),
-                map_size=self.map_size,
-                readonly=self.readonly,
-                metasync=not self.relaxed,
-                mode=0o700,  # the directory's; the engine takes the execute bits off for its files
-                create=not self.readonly,
-                max_readers=READERS_MAX,
-                max_dbs=TABLES_MAX,
-                lib_version=0,  # engine 0.9, file format v1
-                lock=locked,
-            )
+            for _ in range(_OPENINGS_MAX - 1):
+                with suppress(lmdb.MapResizedError):  # it was outgrown between the engine's opening and its first look
+                    return self._engine(locked=locked)
+            return self._engine(locked=locked)
         except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
             raise DamagedLog(path=str(data), reason=str(error)) from error
         except lmdb.Error as error:
@@ -169,6 +164,20 @@ class Environment:
             if getattr(error, "code", None) in NOT_PERMITTED:
                 raise PermissionDenied(path=str(self.path), reason="permission denied") from error
             raise NotALog(path=str(data), reason=str(error)) from error
+
+    def _engine(self, *, locked: bool) -> lmdb.Environment:
+        return lmdb.open(
+            str(self.path),
+            map_size=self.map_size,
+            readonly=self.readonly,
+            metasync=not self.relaxed,
+            mode=0o700,  # the directory's; the engine takes the execute bits off for its files
+            create=not self.readonly,
+            max_readers=READERS_MAX,
+            max_dbs=TABLES_MAX,
+            lib_version=0,  # engine 0.9, file format v1
+            lock=locked,
+        )
 
     def adopt(self, tables: Tables) -> None:
         """Let readers in."""

@@ -10,10 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import lmdb
 import pytest
 
 import eventlog
-from eventlog import Appended, CommitFailed, LmdbLog, MapFull, NewEvent
+from eventlog import Appended, CommitFailed, LmdbLog, MapFull, NewEvent, NotALog
 from eventlog.lmdb import commit
 from eventlog.lmdb.environment import Environment
 from tests.support.skips import LINUX_ONLY
@@ -283,6 +284,30 @@ def test_a_reader_opens_a_log_that_grows_at_that_moment(
     log.append("s", events(*[LARGE] * 40))
     out, _ = reader.communicate("go on\n", WAIT_S)
     assert out.split() == ["41"]
+
+
+@pytest.mark.parametrize("times", [1, 3, 1000])
+def test_a_file_that_grows_while_the_engine_opens_it_is_opened_again(
+    log: LmdbLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """The engine looks at the file once more in its own opening; nothing can be held there, so its error stands in."""
+    log.append("s", events(b"1"))
+    log.close()
+    opening = lmdb.open
+    outgrown = iter(range(times))
+
+    def grows(*arguments: Any, **options: Any) -> lmdb.Environment:
+        if next(outgrown, None) is not None:
+            raise lmdb.MapResizedError("mdb_txn_begin")
+        return opening(*arguments, **options)
+
+    monkeypatch.setattr(lmdb, "open", grows)
+    if times > 100:
+        with pytest.raises(NotALog, match="mdb_txn_begin"):
+            eventlog.open(tmp_path / "log", readonly=True, map_size=SMALL)
+    else:
+        with eventlog.open(tmp_path / "log", readonly=True, map_size=SMALL) as again:
+            assert again.head() == 1
 
 
 READS_IN_LITTLE_SPACE = """
