@@ -17,6 +17,7 @@ def main() -> int:
     )
     parser.add_argument("--run", choices=("all", "small", "hostile", "large"), default="all")
     parser.add_argument("--seconds", type=float, default=240, help="the small log is damaged again until then")
+    parser.add_argument("--every", type=int, default=1, help="of the small log's variants, one in so many")
     parser.add_argument("--workers", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mutations", type=int, default=500, help="payloads and records that are changed by chance")
@@ -30,7 +31,7 @@ def main() -> int:
     with scratch_place() as scratch:
         runs = Runs(scratch, options.workers, lambda line: print(line, flush=True))
         if options.run in ("all", "small"):
-            runs.small(options.seconds, options.seed)
+            runs.small(options.seconds, options.seed, options.every)
         if options.run in ("all", "hostile"):
             runs.hostile(options.seed, options.mutations)
         if options.run in ("all", "large"):

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -162,8 +163,11 @@ class Runs:
         self.variants += total
         return table
 
-    def small(self, seconds: float, seed: int) -> None:
-        """Every byte of a small log, every page of it; then again, as often as the time allows."""
+    def small(self, seconds: float, seed: int, every: int = 1) -> None:
+        """Every byte of a small log, every page of it; then again, as often as the time allows.
+
+        With `every` above 1 it is one byte in so many, for who has no time.
+        """
         source = self.scratch / "small"
         make_small(source)
         data = data_file(source).read_bytes()
@@ -172,16 +176,18 @@ class Runs:
         for region, count in pages.counts().items():
             self.say(f"    {count:8,}  {region}")
         until, forever = time.monotonic() + seconds, float("inf")
-        used = pages.last_page + 1
-        self.run("cut off", "small", source, cuts(pages, used), forever)
-        self.run("pages", "small", source, whole_pages(data, pages, random.Random(seed)), forever)
-        self.run("every unused byte", "small", source, idle(data, pages), forever)
-        self.run(
-            "every used byte, one bit", "small", source, flips(data, pages, REGIONS_USED, CHANGES["one bit"]), forever
-        )
+        what = "every" if every == 1 else f"one in {every}:"
+
+        def run(name: str, variants: Iterator[Variant], until: float = forever) -> None:
+            self.run(name, "small", source, islice(variants, 0, None, every), until)
+
+        run("cut off", cuts(pages, pages.last_page + 1))
+        run("pages", whole_pages(data, pages, random.Random(seed)))
+        run(f"{what} unused byte", idle(data, pages))
+        run(f"{what} used byte, one bit", flips(data, pages, REGIONS_USED, CHANGES["one bit"]))
         for name, change in list(CHANGES.items())[1:]:
             if time.monotonic() < until:
-                self.run(f"again, {name}", "small", source, flips(data, pages, REGIONS_AGAIN, change), until)
+                run(f"again, {name}", flips(data, pages, REGIONS_AGAIN, change), until)
 
     def hostile(self, seed: int, mutations: int) -> None:
         """Records of strangers."""
