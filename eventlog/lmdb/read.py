@@ -94,7 +94,8 @@ class Reader:
         value = txn.get(key, db=tables.log)
         if value is None and on_bad != "stop":  # on to the next one that is there: a damaged head may be far away
             cursor = txn.cursor(tables.log)
-            return unpack_position(cursor.key()) - 1 if cursor.set_range(key) else _LAST, [], None
+            found = unpack_position(cursor.key()) - 1 if cursor.set_range(key) else _LAST
+            return max(position, found), [], None  # a damaged branch may lead back
         try:
             if value is None:
                 raise bad_record(key, "missing")

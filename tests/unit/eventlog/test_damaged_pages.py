@@ -10,6 +10,7 @@ import shutil
 import struct
 import sys
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,21 @@ def test_a_position_far_away_is_not_walked_to(log: Path, position: int) -> None:
         with pytest.raises(BadRecord) as caught:
             list(opened.read_all())
         assert caught.value.fields["position"] == LAST + 1
+
+
+def test_a_branch_that_leads_back_ends_no_reading_and_no_process(log: Path) -> None:
+    """Its key says that later positions lie before it: what cannot be found is passed over, and nothing comes twice."""
+
+    def edit(text: bytearray, pages: PageMap) -> None:
+        for at in pages.offsets(BRANCH):
+            if text[at - 2 : at + 6] == b"\x08\0" + bytes(6):  # the length of a node's key, and a position
+                text[at] ^= 0x10
+
+    change(log, edit)
+    with eventlog.open(log, readonly=True) as opened:
+        found = [event.position for event in islice(opened.read_all(on_bad="skip"), 2 * LAST)]
+    assert found == sorted(set(found))
+    assert found[0] == 1
 
 
 def test_a_name_under_a_key_that_nothing_writes_is_told(log: Path) -> None:
