@@ -219,3 +219,22 @@ def test_a_log_that_cannot_be_made_durable_is_closed_again(closed_log: Path, mon
                 eventlog.open(path)
         with eventlog.open(path) as log:
             assert log.append("s", events(b"x")).first_position == log.head()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason=LINUX_ONLY)
+def test_the_way_to_a_new_log_is_made_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every directory that was made, and the innermost that was there, which somebody may have made just before."""
+    flushed, flush = [], os.fsync
+
+    def watched(descriptor: int) -> None:
+        flushed.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    place = tmp_path / "a" / "b" / "log"
+    eventlog.open(place).close()
+    made = [tmp_path.parent, tmp_path, tmp_path / "a", tmp_path / "a" / "b", place, place / "log-1"]
+    assert set(made) <= set(flushed)
+    del flushed[:]
+    eventlog.open(place).close()
+    assert flushed == [place]
