@@ -61,6 +61,8 @@ class Opener:
         self._answer_within_s = answer_within_s
         self._process: subprocess.Popen[bytes] | None = None
         self._words: IO[bytes] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        """Where images are laid out. It is ours, because the process does not always come to clear it away."""
 
     def open(self, image: Image, promised: int) -> list[str]:
         """What is wrong with an image of the moment at which the program had said so many lines."""
@@ -100,8 +102,9 @@ class Opener:
     def _begun(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+            self._folder = tempfile.TemporaryDirectory(prefix="images-", dir=fast_place())
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a module of ours
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words,
+                [*self._command, self._folder.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )  # fmt: skip
         return self._process
@@ -130,6 +133,9 @@ class Opener:
         if self._words is not None:
             self._words.close()
             self._words = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
     def __enter__(self) -> Self:
         return self
@@ -149,30 +155,29 @@ def lay_out(image: Image, place: Path) -> None:
         (place / path).write_bytes(contents)
 
 
-def main(named: str) -> None:
-    """Open what comes in on standard input, and answer on standard output, a line each."""
+def main(named: str, folder: str) -> None:
+    """Open what comes in on standard input, laid out in a folder, and answer on standard output, a line each."""
     module, _, name = named.partition(":")
     check: Check = getattr(importlib.import_module(module), name)
     incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a check prints is no answer
     said: list[Said] = []
-    with tempfile.TemporaryDirectory(prefix="images-", dir=fast_place()) as folder:
-        number = 0
-        while head := incoming.read(_LENGTH.size):
-            asked = msgspec.msgpack.decode(incoming.read(_LENGTH.unpack(head)[0]), type=Asked)
-            said = [json.loads(line) for line in asked.said] or said
-            place = Path(folder) / str(number)
-            place.mkdir(mode=0o700)
-            lay_out(asked.image, place)
-            try:
-                wrong = check(place, said, asked.promised)
-            except Exception:  # noqa: BLE001 - whatever comes out of it is what is wrong
-                wrong = ["it raised: " + traceback.format_exc(limit=-4)]
-            outgoing.write(json.dumps(wrong).encode() + b"\n")
-            outgoing.flush()
-            shutil.rmtree(place, ignore_errors=True)
-            number += 1
+    number = 0
+    while head := incoming.read(_LENGTH.size):
+        asked = msgspec.msgpack.decode(incoming.read(_LENGTH.unpack(head)[0]), type=Asked)
+        said = [json.loads(line) for line in asked.said] or said
+        place = Path(folder) / str(number)
+        place.mkdir(mode=0o700)
+        lay_out(asked.image, place)
+        try:
+            wrong = check(place, said, asked.promised)
+        except Exception:  # noqa: BLE001 - whatever comes out of it is what is wrong
+            wrong = ["it raised: " + traceback.format_exc(limit=-4)]
+        outgoing.write(json.dumps(wrong).encode() + b"\n")
+        outgoing.flush()
+        shutil.rmtree(place, ignore_errors=True)
+        number += 1
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from eventlog.faults import powerloss, trace
+from eventlog.faults import powerloss, reopen, trace
 from eventlog.faults.harness import Recording, recorded, run, run_again
 from eventlog.faults.lies import LIES
 from eventlog.faults.play import NotModelled
@@ -107,17 +107,23 @@ def dies(place: Path, said: list[dict[str, object]], promised: int) -> list[str]
     return [f"{way}, {said}, {promised}"]
 
 
-def test_an_image_that_ends_its_reader_has_failed_and_the_others_are_opened_all_the_same() -> None:
+def test_an_image_that_ends_its_reader_has_failed_and_the_others_are_opened_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reopen, "fast_place", lambda: tmp_path)
+
     def answer(way: str) -> list[str]:
         return opener.open(Image({"way": way.encode()}, []), 7)
 
     with Opener("tests.crash.test_power_loss:dies", [b'{"a": 1}'], answer_within_s=20.0) as opener:
         assert answer("lives") == ["lives, [{'a': 1}], 7"]
+        assert len(list(tmp_path.iterdir())) == 1, "they are laid out here"
         assert answer("raises")[0].endswith("ValueError: raises\n")
         assert "SIGBUS (while it had the image open)" in answer("dies")[0]
         assert answer("lives") == ["lives, [{'a': 1}], 7"]
         opener._answer_within_s = 0.2
         assert "no answer after 0.2 s" in answer("hangs")[0]
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
 def test_a_file_that_is_written_through_memory_is_refused(tmp_path: Path) -> None:
