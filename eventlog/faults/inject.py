@@ -15,7 +15,6 @@ import argparse
 import contextlib
 import ctypes
 import logging
-import os
 import random
 import re
 import shutil
@@ -36,6 +35,7 @@ from eventlog.faults import warm
 from eventlog.faults.account import Account, Judged, judge
 from eventlog.faults.doing import Doer, Said
 from eventlog.faults.steps import SMALL_BYTES, Append, Backup, Wish, whole_run, wishes_of
+from eventlog.faults.trace import why_not
 
 CALLS: Final = (
     "write", "pwrite64", "writev", "pwritev", "pwritev2", "fsync", "fdatasync", "sync_file_range", "msync",
@@ -293,15 +293,6 @@ def all_cases(place: Path, plans: Sequence[tuple[Mode, int]], calls: Iterable[st
         counted.mkdir()
         cases += [case for case in count(counted, mode, times) if case.call in calls]
     return cases
-
-
-def why_not() -> str:
-    """Why nothing can be traced here; empty where it can."""
-    if shutil.which("strace") is None:
-        return "strace is absent"
-    command = ["strace", "-o", os.devnull, "true"]
-    tried = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - made above
-    return "strace may not trace here" if tried.returncode else ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from eventlog.faults.inject import Case, all_cases, fail, run_cases, table, why_not
+from eventlog.faults.inject import Case, all_cases, fail, run_cases, table
 from tests.support import lying
-from tests.support.skips import LINUX_ONLY, STRACE_ABSENT, STRACE_REFUSED
+from tests.support.strace import UNTRACED
 
 SAMPLE = 20
 
@@ -19,11 +18,8 @@ SAMPLE = 20
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     """Every single failure of the run."""
-    if sys.platform != "linux":
-        pytest.skip(LINUX_ONLY)
-    refused = why_not()
-    if refused:
-        pytest.skip(STRACE_ABSENT if refused == STRACE_ABSENT else STRACE_REFUSED)
+    if UNTRACED:
+        pytest.skip(UNTRACED)
     return all_cases(tmp_path_factory.mktemp("count"), [("durable", 1)])
 
 

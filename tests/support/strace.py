@@ -8,5 +8,9 @@ from eventlog.faults import trace
 from tests.support.skips import LINUX_ONLY, STRACE_ABSENT, STRACE_REFUSED
 
 _refused = trace.why_not()
-_reason = next((reason for reason in (LINUX_ONLY, STRACE_ABSENT, STRACE_REFUSED) if _refused.startswith(reason)), "")
-needs_strace = pytest.mark.skipif(bool(_refused), reason=_reason or "?")
+UNTRACED = next(
+    (reason for reason in (LINUX_ONLY, STRACE_ABSENT, STRACE_REFUSED) if _refused.startswith(reason)),
+    "?" if _refused else "",
+)
+"""The reason of a skip; empty where programs can be traced."""
+needs_strace = pytest.mark.skipif(bool(UNTRACED), reason=UNTRACED or "?")
