@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import eventlog
-from eventlog import EventLog
+from eventlog import BadExport, EventLog, NotALog
 from eventlog.exchange import import_lines, read_lines
 from pace_actors.events import REGISTRY
 from pace_actors.replay.fold import Progress
@@ -20,7 +20,7 @@ def opened(place: str | Path, *, on_progress: Progress | None = None) -> Iterato
 
     A directory is read beside whoever writes it. A file is taken as an export: its events go, with their positions,
     into a log in a temporary directory that is deleted at the end, so memory does not grow with it. Raises what
-    `eventlog.open` and `import_lines` raise.
+    `eventlog.open` raises; `NotALog` also for a file that is no export.
     """
     if Path(place).is_file():
         with TemporaryDirectory(prefix="pace-export-") as temporary:
@@ -38,4 +38,9 @@ def opened(place: str | Path, *, on_progress: Progress | None = None) -> Iterato
 def _take_in(file: Path, directory: Path, on_progress: Progress | None) -> None:
     with eventlog.open(directory, mode="relaxed") as log, file.open("rb") as lines:
         told = None if on_progress is None else lambda at: on_progress(at.position, at.head)
-        import_lines(log, read_lines(lines), on_progress=told)
+        try:
+            import_lines(log, read_lines(lines), on_progress=told)
+        except BadExport as error:
+            raise NotALog(
+                path=str(file), reason=f"it is no directory, and as an export cannot be read: {error}"
+            ) from error

@@ -217,14 +217,14 @@ def _right(name: str) -> Any:
 RIGHT = {name: getattr(rules, name) for name in ("holding", "refusal", "_said")}
 
 
-def arrival_wins(found: Any) -> Any:
+def arrival_wins(found: Any, _gap: int | None = None) -> Any:
     """Wrong: what arrives last is the newest, whenever it was said."""
     rows = list(found)
     last = max((row.fact for row in rows), default=0)
     return tuple(each for each in _right("holding")(rows) if each.fact == last) or _right("holding")(rows)
 
 
-def nothing_is_stated(found: Any) -> Any:
+def nothing_is_stated(found: Any, _gap: int | None = None) -> Any:
     """Wrong: what the user said outright counts as if it were extracted."""
     plain = [
         msgspec.structs.replace(row, sayings=tuple(msgspec.structs.replace(s, stated=False) for s in row.sayings))

@@ -185,7 +185,7 @@ def test_in_one_batch_or_one_by_one_it_ends_in_the_same_facts(
 # --- the tests can fail -----------------------------------------------------------------------------------------------
 
 
-def _the_last_to_arrive_holds(rows: Any) -> Any:
+def _the_last_to_arrive_holds(rows: Any, _gap: int | None = None) -> Any:
     held = RIGHT(rows)
     return tuple(each for each in held if each.fact == max(h.fact for h in held))
 
@@ -193,7 +193,7 @@ def _the_last_to_arrive_holds(rows: Any) -> Any:
 RIGHT = rules.holding
 
 
-def _the_first_stays(rows: Any) -> Any:
+def _the_first_stays(rows: Any, _gap: int | None = None) -> Any:
     first = min((row.fact for row in rows), default=0)
     return tuple(each for each in RIGHT(rows) if each.fact == first) or RIGHT(rows)[:1]
 

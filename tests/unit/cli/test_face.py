@@ -110,7 +110,7 @@ def refusals(tmp_path: Path) -> dict[str, tuple[int, str, tuple[str | Path, ...]
         "no argument": (2, "usage", ("context",)),
         "no such file": (2, "invalid_input", ("import", tmp_path / "none.jsonl", "--into", tmp_path / "new")),
         "folder for file": (2, "invalid_input", ("import", tmp_path / "other", "--into", tmp_path / "new")),
-        "file for log": (7, "cut_off_export", ("log", file)),
+        "file for log": (7, "not_a_log", ("log", file)),
         "file to import into": (7, "not_a_log", ("import", file, "--into", file)),
         "demo in a file": (2, "invalid_input", ("demo", "--dir", file)),
         "two files of one name": (2, "usage", ("import", file, file, "--name", "x", "--into", tmp_path / "new")),

@@ -124,7 +124,7 @@ def test_a_file_that_is_no_export_leaves_nothing(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     (tmp_path / "notes.txt").write_text("dear diary\n")
-    with pytest.raises(eventlog.BadExport), opened(tmp_path / "notes.txt"):
+    with pytest.raises(eventlog.NotALog, match="export"), opened(tmp_path / "notes.txt"):
         pass
     assert list((tmp_path / "temporary").iterdir()) == []
 
