@@ -20,7 +20,7 @@ import pytest
 
 import eventlog
 from eventlog import EventLog
-from pace_actors import Pace
+from pace_actors import Pace, Thread
 from pace_actors.domain.context import CLOSE_TAG, FOUND_NOTE, OPEN_TAG, Context, assemble
 from pace_actors.domain.fold import Batch, batches
 from pace_actors.domain.state import EMPTY, ThreadState
@@ -187,10 +187,20 @@ class Watch:
             place = self._places[line.key]
             self._given[place] += 1
             if self._given[place] % self._every == 0:
-                self.look(pace, place)
+                self._check(pace, place)
 
     def look(self, pace: Pace, place: int) -> Context:
-        """The context of a thread at the time of its last turn."""
+        """The context of a thread at the time of its last turn, to be compared with a later one."""
+        thread, at = self._check(pace, place)
+        # what is found again is weighed by all there is at the time, deleted entries that still lie there included:
+        # what is the thread's alone has to stay the same
+        context = thread.context(now=at)
+        assert context.receipt.hits == ()
+        # durability is a moment's, and so is a context's time where turns bring none
+        receipt = msgspec.structs.replace(context.receipt, not_durable=(), now=0)
+        return msgspec.structs.replace(context, receipt=receipt)
+
+    def _check(self, pace: Pace, place: int) -> tuple[Thread, datetime | None]:
         self.looked += 1
         conversation = self._conversations[place]
         number = self._given[place]
@@ -201,13 +211,7 @@ class Watch:
         check_shown(context, range(self._starts[place][number - 1], number + 1))
         check_block(context, changed(ThreadSettings(), conversation.changes).context_chars)
         check_found(context)
-        # what is found again is weighed by all there is at the time, deleted entries that still lie there included:
-        # what is the thread's alone has to stay the same
-        context = thread.context(now=at)
-        assert context.receipt.hits == ()
-        # durability is a moment's, and so is a context's time where turns bring none
-        receipt = msgspec.structs.replace(context.receipt, not_durable=(), now=0)
-        return msgspec.structs.replace(context, receipt=receipt)
+        return thread, at
 
 
 def check_shown(context: Context, live: range) -> None:
