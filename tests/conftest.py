@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import secrets
 from collections.abc import Iterator
@@ -50,6 +51,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("llm"))  # one server for all of them
             if absent:
                 item.add_marker(pytest.mark.skip(reason=MODEL_ABSENT))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and all modules stay to the end: without this every collection of garbage looks at all of them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
