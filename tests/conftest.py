@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and all modules stay to the end: without this every collection of garbage looks at all of them."""
+    """Tests and modules stay to the end: without this each collection of garbage looks at all of them again."""
     gc.collect()
     gc.freeze()
 
