@@ -19,7 +19,8 @@ README = ROOT / "README.md"
 RACES = ROOT / "docs" / "races.md"
 EVENTLOG = ROOT / "docs" / "eventlog.md"
 INSPECT = ROOT / "docs" / "inspect.md"
-PAGES = (README, EVENTLOG, RACES, INSPECT)
+DEBUGGING = ROOT / "docs" / "debugging.md"
+PAGES = (README, EVENTLOG, RACES, INSPECT, DEBUGGING)
 _OPEN = re.compile(r"^<!-- bench:(?P<name>[\w-]+) -->$")
 _CLOSE = "<!-- /bench -->"
 
