@@ -19,6 +19,7 @@ demo: $(VENV)/.runtime  ## a conversation of three days, what the planner sees o
 	$(BIN)/pace demo $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.llm  ## every test except soaks; ARGS='-k words' chooses, WORKERS=0 runs in one process
+	$(BIN)/python -m compileall -q eventlog pace_actors tests bench  # once, and not in each process that a test starts
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not soak" $(ARGS)
 
 lint: $(VENV)/.test  ## style, and whether the formatter would change anything
