@@ -27,7 +27,7 @@ from pace_actors.values import ThreadKey
 HOUR_S = 3600.0
 SOON_S = 20.0
 
-closing = pytest.mark.parametrize("close_s", [0.5, pytest.param(2.0, marks=pytest.mark.soak)])
+closing = pytest.mark.parametrize("close_s", [1.5, pytest.param(2.0, marks=pytest.mark.soak)])
 
 
 class Hang:
