@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import eventlog
 from eventlog import MemoryLog
-from pace_actors import Pace
 from pace_actors.domain.fold import batches
 from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY, Input, ResetAsked, SettingsChanged, TurnHeard
@@ -27,27 +26,13 @@ from tests.unit.replay.test_check import write
 ADA = ThreadKey("ada", "kitchen")
 
 
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A conversation of 40 turns with summaries and facts, and others beside it."""
-    place = tmp_path_factory.mktemp("lived") / "ada.pace"
-    with Pace.open(place) as running:
-        talk, other = running.thread("kitchen", user="ada"), running.thread("garden", user="ada")
-        for number in range(40):
-            words = "Actually, I live in Lisbon now." if number == 17 else f"number {number} is a boat"
-            talk.record(words, "I see.")
-            other.record("nothing of that")
-            assert running.wait_idle(30)
-    return place
-
-
 def lined(log: MemoryLog, *words: str) -> None:
     """Turns of these words in a thread whose window is one turn."""
     write(log, ADA, SettingsChanged(at=START, settings=ThreadSettings(window=1)), *map(turn, words))
 
 
-def test_moments_are_what_replay_has_at_each_position(lived: Path) -> None:
-    with eventlog.open(lived, REGISTRY, readonly=True) as log:
+def test_moments_are_what_replay_has_at_each_position(moved: Path) -> None:
+    with eventlog.open(moved, REGISTRY, readonly=True) as log:
         for batch, moment in itertools.islice(moments(log, ADA), 0, None, 7):
             assert moment.position == batch.last_position
             assert moment.state == replay_thread(log, ADA, at=moment.position)
@@ -58,8 +43,8 @@ def test_moments_are_what_replay_has_at_each_position(lived: Path) -> None:
     assert moment_at(MemoryLog(REGISTRY), ADA, 7) == Moment(key=ADA)
 
 
-def test_the_turn_that_said_it_is_found(lived: Path) -> None:
-    with eventlog.open(lived, REGISTRY, readonly=True) as log:
+def test_the_turn_that_said_it_is_found(moved: Path) -> None:
+    with eventlog.open(moved, REGISTRY, readonly=True) as log:
         found = bisect(log, ADA, predicate('window contains "lisbon"'))
         said, gone = found.flips
         assert (said.became, gone.became) == (True, False)
@@ -142,8 +127,8 @@ def test_what_comes_and_goes_between_two_looks_is_found_when_nothing_else_is() -
         ("any(row.fact for row in facts.rows) and state.last_turn > 3", ""),
     ],
 )
-def test_every_form_of_words_is_understood(lived: Path, words: str, position: str) -> None:
-    with eventlog.open(lived, REGISTRY, readonly=True) as log:
+def test_every_form_of_words_is_understood(moved: Path, words: str, position: str) -> None:
+    with eventlog.open(moved, REGISTRY, readonly=True) as log:
         flip = bisect(log, ADA, predicate(words)).flips[0]
         stored = [event.type for event in log.read_all(flip.batch.position - 1, limit=1 + len(flip.batch.decided))]
         assert not position or position in stored
@@ -159,34 +144,34 @@ def test_words_that_mean_nothing_are_refused(words: str) -> None:
         bisect(log, ADA, predicate(words))
 
 
-def test_the_command_names_the_event_and_its_decisions(lived: Path) -> None:
-    done = pace("bisect", lived, "kitchen", "--where", 'window contains "Lisbon"', "--first")
+def test_the_command_names_the_event_and_its_decisions(moved: Path) -> None:
+    done = pace("bisect", moved, "kitchen", "--where", 'window contains "Lisbon"', "--first")
     assert (done.returncode, done.stderr) == (0, "")
     assert "TurnRecorded  turn 18 of session 1" in done.stdout
-    plain = pace_json("bisect", lived, "kitchen", "--where", "summary covers 3", "--first")
+    plain = pace_json("bisect", moved, "kitchen", "--where", "summary covers 3", "--first")
     (flip,) = plain["flips"]
     assert flip["decided"][0]["type"] == "SummaryAccepted"
 
 
-def test_the_command_says_when_there_is_more_than_one_answer(lived: Path) -> None:
-    done = pace("bisect", lived, "kitchen", "--where", 'window contains "Lisbon"')
+def test_the_command_says_when_there_is_more_than_one_answer(moved: Path) -> None:
+    done = pace("bisect", moved, "kitchen", "--where", 'window contains "Lisbon"')
     assert done.returncode == 1
     assert "it changes 2 times" in done.stdout
-    both = msgspec.json.decode(pace("bisect", lived, "kitchen", "--where", 'window contains "Lisbon"', "--json").stdout)
+    both = msgspec.json.decode(pace("bisect", moved, "kitchen", "--where", 'window contains "Lisbon"', "--json").stdout)
     assert [flip["became"] for flip in both["flips"]] == [True, False]
-    (last,) = pace_json("bisect", lived, "kitchen", "--where", 'window contains "Lisbon"', "--last")["flips"]
+    (last,) = pace_json("bisect", moved, "kitchen", "--where", 'window contains "Lisbon"', "--last")["flips"]
     assert last == both["flips"][1]
 
 
 @pytest.mark.parametrize("where", ['context contains "Berlin"', "position >= 0", "window contains", "state.nothing"])
-def test_the_command_refuses_what_has_no_answer(lived: Path, where: str) -> None:
-    done = pace("bisect", lived, "kitchen", "--where", where)
+def test_the_command_refuses_what_has_no_answer(moved: Path, where: str) -> None:
+    done = pace("bisect", moved, "kitchen", "--where", where)
     assert done.returncode == 2
     assert done.stderr.startswith("pace: ")
 
 
-def test_only_the_streams_of_the_thread_and_its_user_are_read(lived: Path) -> None:
-    with eventlog.open(lived, REGISTRY, readonly=True) as log:
+def test_only_the_streams_of_the_thread_and_its_user_are_read(moved: Path) -> None:
+    with eventlog.open(moved, REGISTRY, readonly=True) as log:
         streams = {batch.stream for batch, _ in moments(log, ADA)}
         assert streams == {ADA.stream, "facts/ada"}
         assert len(list(batches(log.read_all()))) > len(list(moments(log, ADA)))

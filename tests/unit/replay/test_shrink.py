@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import eventlog
 from eventlog import EventLog, MemoryLog
-from pace_actors import Pace
 from pace_actors.domain import thread
 from pace_actors.domain.state import ThreadState
 from pace_actors.errors import InvalidInput
@@ -53,17 +52,9 @@ ADA = ThreadKey("ada", "kitchen")
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> EventLog:
-    """A conversation of 40 turns with summaries and facts, and another beside it."""
-    place = tmp_path_factory.mktemp("lived") / "ada.pace"
-    with Pace.open(place) as running:
-        talk, other = running.thread("kitchen", user="ada"), running.thread("garden", user="ada")
-        for number in range(40):
-            words = "Actually, I live in Lisbon now." if number == 17 else f"number {number} is a boat"
-            talk.record(words, "I see.")
-            other.record("nothing of that")
-            assert number % 3 or running.wait_idle(30)
-    return eventlog.open(place, REGISTRY, readonly=True)
+def log(moved: Path) -> EventLog:
+    """It is only read."""
+    return eventlog.open(moved, REGISTRY, readonly=True)
 
 
 def least(log: EventLog, key: ThreadKey, where: Predicate, shrunk: Shrunk) -> None:
