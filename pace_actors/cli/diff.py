@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from pace_actors.cli.coverage import ranges
-from pace_actors.cli.options import examples, find_thread, json_option, log_argument, replaying, user_option
+from pace_actors.cli.options import examples, find_thread, json_option, log_argument, user_option, watching
 from pace_actors.cli.screen import console, on_one_line, print_json, printable, shown_key
 from pace_actors.values import Covers
 
@@ -42,7 +42,7 @@ def command(directory: str, before: str, after: str, *, thread: str | None, user
     """
     from pace_actors.replay import diff, moment_at, place_of  # noqa: PLC0415
 
-    with replaying(directory) as log:
+    with watching(directory, "looking") as log:
         key = find_thread(log, thread, user)
         old, new = (moment_at(log, key, place_of(log, words, key)) for words in (before, after))
     found = diff(old, new)

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 import eventlog
-from eventlog import EventLog
+from eventlog import EventLog, StoredEvent
 from pace_actors.cli.screen import Bar, shown_key, shown_name
 from pace_actors.domain.moments import moment
 from pace_actors.errors import InvalidInput
@@ -21,6 +21,8 @@ from pace_actors.values import DEFAULT_USER, FACTS_PREFIX, THREAD_PREFIX, Micros
 
 F = TypeVar("F", bound=Callable[..., Any])
 NAMES_SHOWN = 8
+TOLD_EVERY = 1024
+"""After so many events a bar is told."""
 REFUSALS: dict[type[OSError], str] = {
     FileNotFoundError: "look for a slip in the name, or for the folder that it is in",
     PermissionError: "change its owner or its mode, or name another place",
@@ -74,6 +76,38 @@ def replaying(place: str) -> Iterator[EventLog]:
 
     with Bar("reading the export") as bar, opened(place, on_progress=bar) as log:
         yield log
+
+
+class _Watched:
+    """A log that says how many events were read of it, to who asks it for no more than that."""
+
+    def __init__(self, log: EventLog, tell: Callable[[int, int], None]) -> None:
+        self._log, self._tell, self._read = log, tell, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def read(self, *arguments: Any, **more: Any) -> Iterator[StoredEvent]:
+        """As the log's own."""
+        return self._counted(self._log.read(*arguments, **more))
+
+    def read_all(self, *arguments: Any, **more: Any) -> Iterator[StoredEvent]:
+        """As the log's own."""
+        return self._counted(self._log.read_all(*arguments, **more))
+
+    def _counted(self, events: Iterator[StoredEvent]) -> Iterator[StoredEvent]:
+        for event in events:
+            self._read += 1
+            if self._read % TOLD_EVERY == 0:
+                self._tell(self._read, 0)
+            yield event
+
+
+@contextmanager
+def watching(place: str, words: str) -> Iterator[EventLog]:
+    """As `replaying`, with a bar for what is read, for commands whose questions tell nothing themselves."""
+    with replaying(place) as log, Bar(words) as bar:
+        yield cast("EventLog", _Watched(log, bar))
 
 
 def settings_of_environment() -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 
 from pace_actors.cli.describe import QUOTE_CHARS, decided_words, heard_words, named_event
 from pace_actors.cli.log import thread_name
-from pace_actors.cli.options import examples, find_owner, find_thread, json_option, log_argument, replaying, user_option
+from pace_actors.cli.options import examples, find_owner, find_thread, json_option, log_argument, user_option, watching
 from pace_actors.cli.screen import console, on_one_line, print_json
 from pace_actors.events import Heard
 
@@ -60,7 +60,7 @@ def command(
     name, value = next(iter(asked.items()))
     if at is not None and name != "missing":
         raise click.UsageError("--at goes with --missing")
-    with replaying(directory) as log:
+    with watching(directory, "looking") as log:
         found = _answer(log, name, value, thread, user, at or "end")
     if as_json:
         print_json({**msgspec.to_builtins(msgspec.structs.replace(found, links=())),
