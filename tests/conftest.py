@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import itertools
 import secrets
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +33,9 @@ _homes = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        # a shell starts what it puts in the background like this, and then no child could be interrupted
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):  # a worker of xdist reports to the process that judges
         return
     config.pluginmanager.register(SkipJudge(), "skip-judge")
