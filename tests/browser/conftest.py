@@ -41,9 +41,9 @@ def show(chromium: webdriver.Chrome) -> Open:
     """Open a report; what was said before is no concern of this test."""
 
     def opened(page: Path) -> webdriver.Chrome:
+        chromium.get("about:blank")  # and so away from what was there, be it the browser's own first page
         browser.said(chromium)
         browser.requested(chromium)
-        chromium.get("about:blank")
         chromium.get(page.as_uri())
         return chromium
 
