@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
@@ -74,7 +73,7 @@ class MemoryLog(MemoryReading):
         self._registry = types
         self._clock = clock or wall_clock
         self._manual = manual
-        self._store = MemoryStore(log_id or secrets.token_hex(16))
+        self._store = MemoryStore(log_id or os.urandom(16).hex())
         self._lock = threading.Condition(threading.RLock())
         self._queue: deque[Ticket] = deque()
         self._answers: deque[tuple[Ticket, Outcome] | tuple[Callable[[int], None], int] | int] = deque()

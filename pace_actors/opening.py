@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
-import shutil
 from collections.abc import Iterable, Mapping
 from functools import partial
 from os import PathLike
@@ -66,6 +64,8 @@ def check_names(settings: Mapping[str, Any], options: Iterable[str]) -> None:
     for name in settings:
         if name not in MEANINGS:
             known = [*MEANINGS, *options]
+            import difflib  # noqa: PLC0415 - only for who mistypes
+
             meant = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {meant[0]!r}?" if meant else f"there are {', '.join(known)}"
             raise InvalidSetting(f"there is no option or setting {name!r}; {hint}", name=name, value=settings[name])
@@ -143,4 +143,6 @@ def _index_of(place: str) -> SearchIndex:
 def _delete_index(folder: Path) -> None:
     """One that was left by an open with recall, and may hold what is erased. The next such open makes it again."""
     if folder.exists():
+        import shutil  # noqa: PLC0415 - it loads three ways to compress
+
         shutil.rmtree(folder)

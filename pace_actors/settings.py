@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, get_args
-from zoneinfo import ZoneInfo
 
 import msgspec
 
 from eventlog import Code
 from pace_actors.errors import InvalidSetting
-from pace_actors.values import MINUTE, Microseconds, Resume, Struct
+from pace_actors.values import MINUTE, Microseconds, Resume, Struct, zone_of
 
 NO_LIMIT = 2**53
 
@@ -137,8 +136,9 @@ def _check(name: str, value: Any) -> None:
 def check_zone(value: Any) -> str:
     """`value`, if it names a time zone of the IANA list. Raises `InvalidSetting`."""
     try:
-        return ZoneInfo(value).key
+        zone_of(value)
     except (ValueError, OSError, TypeError, LookupError, AttributeError) as error:
         raise InvalidSetting(
             f"zone={value!r} is no time zone of the IANA list", name="zone", value=value, allowed="UTC, Europe/Oslo, …"
         ) from error
+    return str(value)

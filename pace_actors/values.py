@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import Final, Literal, Self, TypeVar
 
 import msgspec
@@ -157,6 +158,13 @@ def seconds(what: str, value: float) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not number >= 0:
         raise InvalidInput(f"{what}={value!r}: seconds, 0 or more", what=what)
     return min(float(number), SECONDS_MAX)
+
+
+def zone_of(name: str) -> tzinfo:
+    """A time zone of the IANA list. Raises `ValueError` or `KeyError` for another name, `OSError` for a folder's."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - it asks how Python was built, which takes milliseconds
+
+    return ZoneInfo(name)
 
 
 def _escape(part: str) -> str:

@@ -12,13 +12,12 @@ creation was interrupted and whose header says what it is; with it, a missing fi
 from __future__ import annotations
 
 import errno
-import json
 import mmap
 import os
 import struct
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -111,9 +110,8 @@ def read_current(directory: Path) -> Current | None:
     except FileNotFoundError:
         return None
     try:
-        said: Any = json.loads(text)
-        current = msgspec.convert(said, Current)
-    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        current = msgspec.json.decode(text, type=Current)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedLog(path=str(path), reason=str(error)) from error
     if current.kind != KIND or not 1 <= current.generation <= GENERATIONS_MAX:
         raise NotALog(path=str(directory), reason=f"kind {current.kind!r}, generation {current.generation}")

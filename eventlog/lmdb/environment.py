@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -72,6 +71,8 @@ def is_disk_full(error: BaseException, path: Path) -> bool:
         return True
     code = getattr(error, "code", None) or getattr(error, "errno", None)
     if code == errno.EIO:
+        import shutil  # noqa: PLC0415 - it loads three ways to compress
+
         try:
             return shutil.disk_usage(path).free < FREE_BYTES_FEW
         except OSError:

@@ -23,7 +23,6 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 import lmdb
@@ -127,7 +126,11 @@ def write_header(txn: Read, tables: Tables, header: Header) -> None:
 # --- names ------------------------------------------------------------------------------------------------------------
 def name_key(name: bytes) -> bytes:
     """A key of `numbers`: the name, or for a long one a digest behind a byte that no UTF-8 text begins with."""
-    return name if len(name) <= _NAME_KEY_BYTES_MAX else b"\xff" + sha256(name).digest()
+    if len(name) <= _NAME_KEY_BYTES_MAX:
+        return name
+    from hashlib import sha256  # noqa: PLC0415 - it loads OpenSSL, and hardly a program has such names
+
+    return b"\xff" + sha256(name).digest()
 
 
 def stream_name(txn: Read, tables: Tables, number: int) -> str | None:

@@ -8,14 +8,14 @@ descriptor, because the lock would outlive its owner in the child otherwise.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import socket
 import sys
 import time
 import weakref
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from eventlog.errors import LogInUse
 
@@ -39,6 +39,12 @@ if sys.platform == "win32":
     def is_written(path: Path) -> bool:  # noqa: ARG001 - only asked where files have modes
         """Whether a process holds the writer's lock: cannot be known here without taking it."""
         return False
+
+    def _host() -> str:
+        return os.environ.get("COMPUTERNAME", "")
+
+    def _lives(pid: int) -> bool:  # noqa: ARG001 - a signal of 0 would end it there
+        return True
 
 else:
     import fcntl
@@ -64,6 +70,26 @@ else:
             os.close(descriptor)
         return False
 
+    def _host() -> str:
+        return os.uname().nodename
+
+    def _lives(pid: int) -> bool:
+        try:
+            os.kill(pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        except OSError:
+            pass
+        return True
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """What a lock's file says of who has it, as JSON; `since` is a Unix time in seconds."""
+
+    pid: int
+    host: str
+    since: int | None = None
+
 
 _held: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
@@ -85,15 +111,15 @@ class WriterLock:
         deadline = time.monotonic() + _OWNER_WAIT_S
         while not _take(self._descriptor):
             owner = _owner(self._descriptor)
-            if owner.get("here") or time.monotonic() > deadline:
-                raise LogInUse(
-                    path=str(self.path.parent), pid=owner.get("pid"), host=owner.get("host"), since=owner.get("since")
-                )
+            here = owner is not None and (owner.host != _host() or _lives(owner.pid))
+            if here or time.monotonic() > deadline:
+                said = {} if owner is None else msgspec.structs.asdict(owner)
+                raise LogInUse(path=str(self.path.parent), **{"pid": None, "host": None, "since": None} | said)
             time.sleep(0.002)  # the owner has not written its name yet, or is just leaving
-        me = {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
+        me = Owner(os.getpid(), _host(), int(time.time()))
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, json.dumps(me).encode())
+        os.write(self._descriptor, msgspec.json.encode(me))
 
     def release(self) -> None:
         """Give it up. Closing the descriptor does it, also when the process dies. Harmless when done before."""
@@ -110,23 +136,13 @@ class WriterLock:
                 os.close(descriptor)
 
 
-def _owner(descriptor: int) -> dict[str, Any]:
-    """What the file says; `here` if that process can be the owner (it lives, or is on another host)."""
+def _owner(descriptor: int) -> Owner | None:
+    """What the file says, if it says something."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     try:
-        said = json.loads(os.read(descriptor, _READ_BYTES_MAX))
-        pid, host = int(said["pid"]), str(said["host"])
-    except (ValueError, KeyError, TypeError, OSError):
-        return {}
-    here = True
-    if host == socket.gethostname() and sys.platform != "win32":
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            here = False
-        except OSError:
-            pass
-    return {"pid": pid, "host": host, "since": said.get("since"), "here": here}
+        return msgspec.json.decode(os.read(descriptor, _READ_BYTES_MAX), type=Owner)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError):
+        return None
 
 
 def _in_child() -> None:

@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import logging
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -146,7 +145,7 @@ class Shared:
             header = _open_for_reading(environment)
         else:
             path.mkdir(mode=0o700, exist_ok=True)
-            new_log_id = secrets.token_hex(16) if current is None else None
+            new_log_id = os.urandom(16).hex() if current is None else None
             header, self._memory = open_for_writing(environment, new_log_id)
         if current is not None and current.log_id != header.log_id:
             environment.close()

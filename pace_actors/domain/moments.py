@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from zoneinfo import ZoneInfo
 
-from pace_actors.values import Microseconds
+from pace_actors.values import Microseconds, zone_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def shown_in(zone: str, at: Microseconds) -> datetime:
+    """A moment as calendar and clock of a zone show it. Raises what `zone_of` does, and `OverflowError` far away."""
+    return (_EPOCH + timedelta(microseconds=at)).astimezone(zone_of(zone))
 
 
 def date_of(at: Microseconds, zone: str) -> str:
@@ -17,7 +21,7 @@ def date_of(at: Microseconds, zone: str) -> str:
     ('2022-01-22', '9999-12-31')
     """
     try:
-        return (_EPOCH + timedelta(microseconds=at)).astimezone(ZoneInfo(zone)).date().isoformat()
+        return shown_in(zone, at).date().isoformat()
     except OverflowError:
         return (date.max if at > 0 else date.min).isoformat()
 
@@ -26,6 +30,6 @@ def moment(at: Microseconds | datetime, zone: str = "UTC") -> Microseconds:
     """UTC microseconds; a naive datetime is read in `zone` (T3). Of a time that a clock showed twice, the first."""
     if isinstance(at, int):
         return at
-    aware = at if at.tzinfo is not None else at.replace(tzinfo=ZoneInfo(zone))
+    aware = at if at.tzinfo is not None else at.replace(tzinfo=zone_of(zone))
     since = aware - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

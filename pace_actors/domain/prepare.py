@@ -14,7 +14,7 @@ from pace_actors.domain.cleaning import clean, tidy
 from pace_actors.domain.extracts import action_line, line_of
 from pace_actors.domain.judge import Findings, judge
 from pace_actors.domain.redaction import RedactionPolicy, redact
-from pace_actors.domain.sentences import SPLITTER, ends_like_a_sentence, sentence_ends
+from pace_actors.domain.sentences import ends_like_a_sentence, sentence_ends, splitter
 from pace_actors.domain.text import cut_to_bytes, repair, size, word_end
 from pace_actors.errors import InvalidInput, TurnTooLarge
 from pace_actors.events import AnswerArrived, TurnHeard
@@ -177,7 +177,7 @@ def prepare_answer(  # noqa: PLR0913 - one argument for each thing that an answe
         error_text=findings.error_text,
         masked=masked,
         prepared=PREPARE_VERSION,
-        splitter=SPLITTER,
+        splitter=splitter(),
     )
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib.metadata import version
+from functools import cache
 from itertools import pairwise
 from typing import cast
 
 import regex
 import sentencex
-
-SPLITTER = f"sentencex/{version('sentencex')}"
 
 _PIECE_CHARS = 1500
 _TAIL_CHARS = 100
@@ -39,6 +37,14 @@ _SCRIPTS = (
 )
 """Rules differ little; those of English serve where none of these is recognised."""
 _SCRIPT_CHARS = 2000
+
+
+@cache
+def splitter() -> str:
+    """The library that tells sentences, with its version: kept with what was told by it."""
+    from importlib.metadata import version  # noqa: PLC0415 - it loads a package for mails, and others
+
+    return f"sentencex/{version('sentencex')}"
 
 
 def sentence_ends(text: str) -> tuple[int, ...]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
-from pace_actors.domain.moments import moment
+from pace_actors.domain.moments import moment, shown_in
 from pace_actors.recall import analysis
 from pace_actors.values import Microseconds
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAP_YEARS_APART = 8
 """At most: 1896 and 1904."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -67,7 +65,7 @@ def find_range(text: str, now: Microseconds, zone: str = "UTC") -> DateRange | N
     if len(text) > 2_000:  # noqa: PLR2004 - a document, not a question
         return None
     try:
-        today = (_EPOCH + timedelta(microseconds=now)).astimezone(ZoneInfo(zone)).date()
+        today = shown_in(zone, now).date()
     except (OverflowError, OSError, ValueError, KeyError):  # the last three: no such zone
         return None
     for pattern, read in _RULES:

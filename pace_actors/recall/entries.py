@@ -8,13 +8,12 @@ that it answers.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 import regex
 from msgspec.structs import replace
 
+from pace_actors.domain.moments import shown_in
 from pace_actors.domain.text import word_end
 from pace_actors.events import TurnHeard
 from pace_actors.recall.port import Entry, Part
@@ -32,7 +31,6 @@ TIDY_CHARS = 64 * 1024
 _BLANKS = re.compile(r"[^\S\n]+")
 _SENTENCE_END = re.compile(r"[.!?…]['\"”’)\]]*(?=\s)|[。！？．｡؟۔।]|\n")
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -125,7 +123,7 @@ def day_in_words(at: Microseconds, zone: str = "UTC") -> str:
     'Friday 21 January 2022'
     """
     try:
-        day = (_EPOCH + timedelta(microseconds=at)).astimezone(ZoneInfo(zone))
+        day = shown_in(zone, at)
     except OverflowError:
         return ""
     return f"{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"

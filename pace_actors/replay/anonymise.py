@@ -15,16 +15,16 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec.structs import replace
 
 from pace_actors.domain.extracts import ELLIPSIS
 from pace_actors.domain.keys import OWN_ID_PREFIX, note_key, statement_key, turn_key
+from pace_actors.domain.moments import shown_in
 from pace_actors.domain.prepare import content_digest
 from pace_actors.events import (
     REGISTRY,
@@ -275,8 +275,8 @@ def _changed(value: Any, steps: Steps, change: Change) -> Any:
 def _offset(zone: str, at: Microseconds) -> str:
     """A zone of the IANA list with the offset, to the hour, that another one has then."""
     try:
-        offset = datetime.fromtimestamp(at / 1_000_000, UTC).astimezone(ZoneInfo(zone)).utcoffset() or timedelta()
-    except (OverflowError, ValueError, OSError):  # beyond the calendar, or a zone that this machine does not know
+        offset = shown_in(zone, at).utcoffset() or timedelta()
+    except (OverflowError, ValueError, KeyError, OSError):  # beyond the calendar, or no zone of this machine
         return "UTC"
     hours = round(offset / _HOUR)
     return f"Etc/GMT{-hours:+d}" if hours else "UTC"

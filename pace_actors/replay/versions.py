@@ -13,13 +13,13 @@ import msgspec
 
 from pace_actors.domain.prepare import PREPARE_VERSION
 from pace_actors.domain.prepare_facts import PREPARE_FACTS_VERSION
-from pace_actors.domain.sentences import SPLITTER
+from pace_actors.domain.sentences import splitter
 from pace_actors.events import AnswerArrived, CandidatesExtracted, FactStated, Heard, NoteTaken, TurnHeard
 
 WORDS = "rules that prepare turns and answers"
 FACTS = "rules that prepare facts and notes"
 SENTENCES = "library that finds sentence ends"
-TODAY = {WORDS: str(PREPARE_VERSION), FACTS: str(PREPARE_FACTS_VERSION), SENTENCES: SPLITTER}
+TODAY = {WORDS: str(PREPARE_VERSION), FACTS: str(PREPARE_FACTS_VERSION), SENTENCES: splitter()}
 """What prepares inputs now."""
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pace_actors.domain.prepare import ANSWER_BYTES_MAX, PREPARE_VERSION, content_digest, prepare_answer, prepare_turn
-from pace_actors.domain.sentences import SPLITTER
+from pace_actors.domain.sentences import splitter
 from pace_actors.errors import InvalidInput, TurnTooLarge
 from pace_actors.events import REGISTRY, AnswerArrived, TurnHeard
 from pace_actors.settings import ThreadSettings
@@ -248,7 +248,7 @@ def test_a_clean_answer_is_measured() -> None:
     assert heard.sentence_ends == (16, 27)
     assert heard.last_whole
     assert (heard.limit, heard.word_end, heard.input_chars, heard.latency_ms) == (1600, 27, 90, 7)
-    assert (heard.model, heard.finish, heard.splitter, heard.prepared) == ("m", "stop", SPLITTER, PREPARE_VERSION)
+    assert (heard.model, heard.finish, heard.splitter, heard.prepared) == ("m", "stop", splitter(), PREPARE_VERSION)
     assert findings(heard) == []
     assert heard.masked == ()
 
