@@ -95,11 +95,11 @@ class Inspection:
         duplicates = table == "streams"
         count = 0
         last: Any = None
-        there = self._txn.cursor(handle)
-        find: Callable[..., bool] = there.set_key_dup if duplicates else there.set_key
         for row in self._txn.cursor(handle):
-            here = row if duplicates else row[0]
-            if not (find(*row) if duplicates else find(here)):
+            here = row if duplicates else row[:1]
+            # each by a cursor of its own: one that stands on the row in front goes past the branches that lead here
+            there = self._txn.cursor(handle)
+            if not (there.set_key_dup(*row) if duplicates else there.set_key(row[0])):
                 self._findings.add("table_disordered", f"{table}: a row behind {count} others is not found by its key")
                 return
             if last is not None and here <= last:

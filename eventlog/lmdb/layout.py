@@ -30,7 +30,7 @@ import msgspec
 
 from eventlog.errors import BadRecord, DamagedLog, NewerFormat
 from eventlog.lmdb.directory import FORMAT
-from eventlog.record import seal, unpack_snapshot, unseal
+from eventlog.record import POSITION_BYTES, seal, unpack_snapshot, unseal
 from eventlog.types import Snapshot
 
 TABLES_MAX: Final = 16
@@ -60,14 +60,18 @@ class Header(msgspec.Struct, frozen=True):
 class Tables:
     """Handles of the tables, which are made where they are to be made, in a write transaction.
 
-    In a file that has a log none is made: one that is missing there is damage, and an empty one would hide it.
+    In a file that has a log none is made: one that is missing there is damage, and an empty one would hide it. Raises
+    what the engine raises, also where a table says that its rows are in another order than that of their bytes.
     """
 
     def __init__(
         self, environment: lmdb.Environment, txn: lmdb.Transaction[Any] | None, *, create: bool = False
     ) -> None:
         def table(name: bytes, **flags: bool) -> Any:
-            return environment.open_db(name, txn=txn, create=create, **flags)
+            handle = environment.open_db(name, txn=txn, create=create, **flags)
+            if any(on != flags.get(flag, False) for flag, on in handle.flags().items()):
+                raise lmdb.IncompatibleError(f"the table {name.decode()!r} is of another kind than it was made")
+            return handle
 
         self.log = table(b"log")
         self.streams = table(b"streams", dupsort=True, dupfixed=True)
@@ -164,9 +168,14 @@ def type_names(txn: Read, tables: Tables) -> dict[int, str]:
 
 # --- ends -------------------------------------------------------------------------------------------------------------
 def last_number(txn: Read, table: Any) -> int:
-    """The last key of a table whose keys are big-endian numbers; 0 in an empty one."""
+    """The last key of a table whose keys are big-endian numbers; 0 in an empty one. Raises `BadRecord`."""
     cursor = txn.cursor(table)
-    return int.from_bytes(cursor.key(), "big") if cursor.last() else 0
+    if not cursor.last():
+        return 0
+    key = cursor.key()
+    if len(key) > POSITION_BYTES:
+        raise BadRecord(reason=f"the last key of a table of numbers has {len(key)} bytes")
+    return int.from_bytes(key, "big")
 
 
 def compare_counts(txn: Read, tables: Tables, head: int, path: str) -> None:

@@ -32,8 +32,12 @@ _KINDS: Final = frozenset({_BRANCH, 0x02, 0x02 | _FIXED, _LONG})
 _BIG: Final = 0x01
 _TREE: Final = 0x02
 """Flags of a node: its value is on pages of its own; its value is a tree."""
+_ADDRESS: Final = 8
+"""Bytes of the number of such a page, which stands in the place of the value."""
 _ROOT: Final = 40
 """Where the number of its first page stands in what describes a tree."""
+_NUMBER: Final = 8
+"""Bytes of a transaction's number, which is a key in the list of free pages."""
 _METAS: Final = 2
 _NO_PAGE: Final = 0xFFFF_FFFF_FFFF_FFFF
 _DEPTH_MAX: Final = 32
@@ -81,6 +85,8 @@ def _last_freed(file: BinaryIO, meta: Meta) -> int | None:
     if number == _NO_PAGE:
         return None
     for _ in range(_DEPTH_MAX):
+        if number > meta.last_page:
+            return -1
         file.seek(number * meta.page_size)
         page = file.read(meta.page_size)
         try:
@@ -91,7 +97,7 @@ def _last_freed(file: BinaryIO, meta: Meta) -> int | None:
             return -1
         if not flags & _BRANCH:
             start = at + _NODE.size
-            return int.from_bytes(page[start : start + key_bytes], sys.byteorder)
+            return int.from_bytes(page[start : start + key_bytes], sys.byteorder) if key_bytes == _NUMBER else -1
         number = low | high << 16 | rest << 32
     return -1
 
@@ -163,17 +169,20 @@ class _Pages:
         waiting = [] if root == _NO_PAGE else [root]
         while waiting:
             page = self._take(waiting.pop())
-            _, _, flags, lower, _ = _PAGE.unpack_from(page)
+            _, _, flags, lower, upper = _PAGE.unpack_from(page)
             if flags & _FIXED:
                 continue
             end = len(waiting)  # children are taken in their order
+            spans = []
             for at in struct.unpack_from(f"={(lower - _PAGE.size) // 2}H", page, _PAGE.size):
                 low, high, rest, key_bytes = _NODE.unpack_from(page, at)
+                body = at + _NODE.size + key_bytes
                 if flags & _BRANCH:
                     waiting.insert(end, low | high << 16 | rest << 32)
+                    spans.append((at, body))
                     continue
-                body = at + _NODE.size + key_bytes
                 size = low | high << 16
+                spans.append((at, body + (_ADDRESS if rest & _BIG else size)))
                 value = page[body : body + size]
                 if rest & _BIG:
                     value = self._long(page, body, size if free else 0)
@@ -183,6 +192,17 @@ class _Pages:
                         waiting.append(number)
                 if free:
                     self._free(page[at + _NODE.size : body], value)
+            self._apart(page, upper, spans)
+
+    def _apart(self, page: bytes, upper: int, spans: list[tuple[int, int]]) -> None:
+        """The rows of a page lie side by side behind its free space, where the next one is put."""
+        for at, end in sorted(spans):
+            if at < upper:
+                number = _PAGE.unpack_from(page)[0]
+                raise _Wrong(f"on page {number} a row begins at {at}, where only what begins at {upper} has room")
+            upper = end
+        if upper > self._meta.page_size:
+            raise _Wrong(f"the last row of page {_PAGE.unpack_from(page)[0]} ends behind it")
 
     def _free(self, key: bytes, value: bytes) -> None:
         """Note the pages that one transaction has freed, the last of them first."""

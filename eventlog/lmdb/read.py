@@ -320,7 +320,7 @@ class Reader:
             if not cursor.set_range_dup(stream_key, pack_position(middle)):
                 high = middle - 1
                 continue
-            at = self._version_near(txn, tables, cursor, version)
+            at = self._version_near(txn, tables, cursor)
             if at == version:
                 return True
             if at is None:
@@ -331,7 +331,7 @@ class Reader:
                 high = middle - 1
         return False
 
-    def _version_near(self, txn: Txn, tables: Tables, cursor: lmdb.Cursor[bytes], wanted: int) -> int | None:
+    def _version_near(self, txn: Txn, tables: Tables, cursor: lmdb.Cursor[bytes]) -> int | None:
         """Version of the event that a cursor stands on; behind damaged ones, by counting back from a whole one."""
         start = cursor.value()
         passed = 0
@@ -342,8 +342,7 @@ class Reader:
                 return None
         for _ in range(passed):
             cursor.prev_dup()
-        assert cursor.value() == start, wanted
-        return version - passed
+        return version - passed if cursor.value() == start else None
 
     @staticmethod
     def _version_at(txn: Txn, tables: Tables, key: bytes) -> int | None:

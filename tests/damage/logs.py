@@ -20,15 +20,15 @@ LARGE_BATCH: Final = 500
 
 
 def make_small(directory: Path) -> None:
-    """One of everything, and enough of it that every kind of page is there: trees of several pages, long records."""
+    """One of everything, and enough of it that every kind of page is there: trees of several pages, long records.
+
+    Each append is waited for, so that the same rows lie at the same places whenever it is made.
+    """
     make_full(directory)
     with eventlog.open(directory) as log:
         log.append("big", events(b"b" * 3000, b"B" * 9000))
         for number in range(DEEP_EVENTS):
-            log.append_nowait(
-                "deep", events(b"%d" % number, type_name="ab"[number % 2]), key=AscendingKey(b"%04d" % number)
-            )
-        log.flush()
+            log.append("deep", events(b"%d" % number, type_name="ab"[number % 2]), key=AscendingKey(b"%04d" % number))
         log.append("big", events(b"e" * 20_000))  # the last commit makes the file longer
 
 

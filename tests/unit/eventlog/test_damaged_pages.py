@@ -100,6 +100,38 @@ def test_a_table_that_is_missing_is_not_made_anew(log: Path) -> None:
         assert "lacks a table" in refused(copy, change(copy, edit))
 
 
+@pytest.mark.parametrize("page", [1, 10_000, 1 << 51, 1 << 62, (1 << 64) - 2])
+def test_a_list_of_free_pages_that_begins_far_away_is_refused(log: Path, page: int) -> None:
+    def edit(text: bytearray, _: PageMap) -> None:
+        newest = max((144, 4240), key=lambda at: int(struct.unpack_from("=Q", text, at)[0]))
+        struct.pack_into("=Q", text, newest - 64, page)
+
+    assert "list of free pages" in refused(log, change(log, edit))
+
+
+def test_a_table_that_says_it_is_of_another_kind_is_refused(log: Path) -> None:
+    """Its rows would be looked for in the order of their bytes from behind, and not found."""
+
+    def edit(text: bytearray, pages: PageMap) -> None:
+        for at in [at for at in pages.offsets(KEYS) if text.startswith(b"views", at)]:
+            text[at + len(b"views") + 4] ^= 0x02
+
+    assert "'views' is of another kind" in refused(log, change(log, edit))
+
+
+def test_a_transaction_whose_number_has_thousands_of_bytes_is_refused(log: Path) -> None:
+    """The last key of the list of free pages says that it is so long; Python does not even print such numbers."""
+
+    def edit(text: bytearray, _: PageMap) -> None:
+        newest = max((144, 4240), key=lambda at: int(struct.unpack_from("=Q", text, at)[0]))
+        page = struct.unpack_from("=Q", text, newest - 64)[0] * 4096
+        lower = struct.unpack_from("=H", text, page + 12)[0]
+        node = struct.unpack_from("=H", text, page + lower - 2)[0]
+        text[page + node + 7] ^= 0x80
+
+    assert "list of free pages" in refused(log, change(log, edit))
+
+
 def test_rows_that_are_hidden_are_not_written_over(log: Path) -> None:
     """The last rows are cut off the page that they are in: the next position would be one that is taken."""
 
@@ -158,6 +190,16 @@ def a_branch_that_misleads(text: bytearray, pages: PageMap) -> None:
     text[at] ^= 0x40
 
 
+def a_branch_that_hides_one_row(text: bytearray, pages: PageMap) -> None:
+    at = next(at for at in pages.offsets(BRANCH) if text[at] in b"123456789" and text[at - 3 : at + 1].isdigit())
+    text[at] -= 1
+
+
+def free_space_where_a_row_lies(text: bytearray, pages: PageMap) -> None:
+    place = next(iter(pages.positions)) * 4096 + 14
+    struct.pack_into("=H", text, place, struct.unpack_from("=H", text, place)[0] + 64)
+
+
 @pytest.mark.parametrize(
     ("edit", "what", "detail"),
     [
@@ -166,6 +208,8 @@ def a_branch_that_misleads(text: bytearray, pages: PageMap) -> None:
         (another_kind, "file_damaged", "of a kind that there is not"),
         (a_page_twice, "file_damaged", "where page"),
         (a_branch_that_misleads, "table_disordered", "is not found by its key"),
+        (a_branch_that_hides_one_row, "table_disordered", "is not found by its key"),
+        (free_space_where_a_row_lies, "file_damaged", "has room"),
     ],
 )
 def test_damage_that_no_row_tells_is_found(log: Path, edit: Callable[..., None], what: str, detail: str) -> None:
