@@ -29,6 +29,7 @@ from eventlog.admission import check_timeout
 from eventlog.console import give_up_stdout, prepare_streams, whole_file
 from eventlog.errors import DiskFull, EventLogError
 from eventlog.exchange import Progress, export_lines, import_lines, read_lines
+from eventlog.lines import EXPORT_BEGINS
 from eventlog.lmdb.checking import check_directory
 from eventlog.lmdb.directory import NO_SPACE
 from eventlog.log import LogStats
@@ -137,7 +138,7 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with whole_file(Path(path)) as file:
+    with whole_file(Path(path), EXPORT_BEGINS) as file:
         yield file
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -26,11 +27,14 @@ def prepare_streams() -> None:
 
 
 @contextmanager
-def whole_file(target: Path) -> Iterator[BinaryIO]:
+def whole_file(target: Path, begins: bytes) -> Iterator[BinaryIO]:
     """A file that is there when it is whole, and not before; what was there until then stays when something fails.
 
-    Only its owner may read it. Raises `OSError`.
+    Only its owner may read it. Replaced is a file that begins with `begins`, or is empty. Raises `FileExistsError` for
+    any other, and what else the system says (`OSError`).
     """
+    if target.exists() and not _may_be_replaced(target, begins):
+        raise FileExistsError(errno.EEXIST, "something else is there, which is not replaced", str(target))
     beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -43,6 +47,13 @@ def whole_file(target: Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             beside.unlink()
+
+
+def _may_be_replaced(target: Path, begins: bytes) -> bool:
+    if not target.is_file():  # a device, a pipe
+        return False
+    with target.open("rb") as there:
+        return there.read(len(begins)) in (b"", begins)
 
 
 def _open_what_is_closed() -> None:

@@ -10,6 +10,8 @@ import msgspec
 
 KIND: Final = "eventlog-export"
 FORMAT: Final = 1
+EXPORT_BEGINS: Final = f'{{"kind":"{KIND}"'.encode()
+"""The first bytes of every export."""
 LINE_BYTES_MAX: Final = 64 << 20
 """No batch within its limits makes a longer line."""
 _READABLE_DEPTH_MAX: Final = 64

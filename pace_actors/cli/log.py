@@ -152,12 +152,13 @@ class _Chosen:
 
 def _export(log: EventLog, target: str) -> None:
     from eventlog.exchange import export_lines  # noqa: PLC0415 - only here
+    from eventlog.lines import EXPORT_BEGINS  # noqa: PLC0415
 
     if target == "-":
         for line in export_lines(log):
             sys.stdout.buffer.write(line)
         return
-    with reaching("export"), whole_file(Path(target)) as file, Bar("exporting") as bar:
+    with reaching("export"), whole_file(Path(target), EXPORT_BEGINS) as file, Bar("exporting") as bar:
         head = log.head()
         for count, line in enumerate(export_lines(log), 1):
             file.write(line)

@@ -27,6 +27,7 @@ REFUSALS: dict[type[OSError], str] = {
     FileNotFoundError: "look for a slip in the name, or for the folder that it is in",
     PermissionError: "change its owner or its mode, or name another place",
     IsADirectoryError: "name the files in it",
+    FileExistsError: "name another file",
     NotADirectoryError: "a part of the path is a file",
 }
 """What can be done about what the system refuses."""

@@ -23,6 +23,13 @@ from pace_actors.replay import Changed, Checked, Divergence, check
 from pace_actors.replay import what_if as decide_otherwise
 
 SHOWN_MAX = 10
+UNDECIDED = {
+    "context_chars": "only what a context shows depends on it",
+    "zone": "only what a context shows, and how times are read, depends on it",
+    "max_turn_bytes": "it is looked at before a turn is written",
+    "enabled": "it is looked at before a turn is written",
+}
+"""Settings that no decision of a log depends on, or hardly one, and why."""
 SOCKET_EXIT = 70
 
 
@@ -157,6 +164,10 @@ def _show_changed(found: Changed, settings: dict[str, Any]) -> None:
         recorded, computed = found.recorded.get(name, 0), found.computed.get(name, 0)
         table.add_row(name, f"{recorded:,}", Text(f"{computed:,}", style="" if recorded == computed else "bold"))
     out.print(table)
+    for name in settings.keys() & UNDECIDED.keys():
+        out.print(f"{name} decides nothing that a log holds: {UNDECIDED[name]}", style="dim")
+    if found.computed.get("SummaryRejected", 0) > found.recorded.get("SummaryRejected", 0):
+        out.print("Answers of the log to requests that would not have been made are refused then.", style="dim")
     if found.first is not None:
         out.print("the first of them:")
         _show_divergence(out, found.first, "then")

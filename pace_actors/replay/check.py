@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,8 +22,10 @@ from pace_actors.errors import InvalidSetting, Unfoldable
 from pace_actors.events import CandidatesExtracted, Decided, FactStated, Heard, SettingsChanged
 from pace_actors.replay.fold import PROGRESS_BATCHES, Progress, evolved
 from pace_actors.replay.versions import Prepared, Versions
-from pace_actors.settings import ThreadSettings, changed
+from pace_actors.settings import MEANINGS, ThreadSettings, changed
 from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX
+
+_H = TypeVar("_H", bound=Heard)
 
 DIVERGENCES_MAX = 100
 """So many are kept, the first ones; all are counted."""
@@ -128,20 +130,23 @@ def what_if(
 ) -> Changed:
     """Decide a whole log again with other settings: fields of `ThreadSettings`, `facts_max`, and `dedup_gap` (0 to 1).
 
-    Inputs are those of the log, in their order; what they lead to is another history. An answer to a request that would
-    not have been made is decided as one that nobody asked for. Raises `InvalidSetting`.
+    Threads have these settings from their beginning, and keep them when others are changed. Inputs are those of the
+    log, in their order; what they lead to is another history. An answer to a request that would not have been made is
+    decided as one that nobody asked for, and a request that was never made is never answered. Raises `InvalidSetting`.
     """
     given = dict(settings)
     if DEDUP_GAP in given:
         rules = rules._replace(facts=partial(facts.decide, gap=_thousandths(given.pop(DEDUP_GAP))))
     change = _changing(given)
+    begun = change(SettingsChanged(at=0, settings=ThreadSettings()))
+    thread_at_first = msgspec.structs.replace(EMPTY, settings=begun.settings)
     head = log.head()
     recorded: Counter[str] = Counter()
     computed: Counter[str] = Counter()
     states: dict[str, Any] = {}
     differing, first = 0, None
     for batch, _ in _walked(log, head, on_progress):
-        before = states.get(batch.stream, _nothing(batch.stream))
+        before = states.get(batch.stream, _nothing(batch.stream, thread_at_first))
         heard = change(batch.heard)
         decided, error = _decided(rules, before, heard)
         states[batch.stream] = _evolved(before, heard, decided)
@@ -188,8 +193,8 @@ def _walked(
         on_progress(head, head)
 
 
-def _nothing(stream: str) -> ThreadState | FactsState:
-    return EMPTY if stream.startswith(THREAD_PREFIX) else NOBODY
+def _nothing(stream: str, thread_at_first: ThreadState = EMPTY) -> ThreadState | FactsState:
+    return thread_at_first if stream.startswith(THREAD_PREFIX) else NOBODY
 
 
 def _evolved(state: Any, heard: Heard, decided: Sequence[Decided]) -> ThreadState | FactsState:
@@ -230,15 +235,19 @@ def _thousandths(gap: Any) -> int:
     return number
 
 
-def _changing(settings: Mapping[str, Any]) -> Callable[[Heard], Heard]:
+def _changing(settings: Mapping[str, Any]) -> Callable[[_H], _H]:
     """What puts other settings into the inputs that hold some. Raises `InvalidSetting`."""
     given = dict(settings)
+    for name, value in given.items():
+        if name not in (*MEANINGS, FACTS_MAX):
+            words = ", ".join((*MEANINGS, FACTS_MAX, DEDUP_GAP))
+            raise InvalidSetting(f"there is no setting {name!r}; there are {words}", name=name, value=value)
     facts_max = given.pop(FACTS_MAX, None)
     if facts_max is not None and (not isinstance(facts_max, int) or isinstance(facts_max, bool) or facts_max < 1):
         raise InvalidSetting(f"{FACTS_MAX}={facts_max!r}: a whole number, 1 or more", name=FACTS_MAX, value=facts_max)
     changed(ThreadSettings(), given)  # what is wrong is told at once, and not at the first input that it is put into
 
-    def change(heard: Heard) -> Heard:
+    def change(heard: _H) -> _H:
         if isinstance(heard, SettingsChanged):
             return msgspec.structs.replace(heard, settings=changed(heard.settings, given))
         if isinstance(heard, CandidatesExtracted | FactStated) and facts_max is not None:

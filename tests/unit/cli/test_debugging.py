@@ -50,6 +50,12 @@ def test_an_export_goes_to_stdout_too_and_is_whole_or_not_there(ada: Path, expor
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "nowhere" in refused.stderr
     assert list(tmp_path.iterdir()) == []
+    own = ada / "LOG.json"
+    before = own.read_bytes()
+    refused = pace("log", ada, "--export", own)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "which is not replaced; name another file" in refused.stderr
+    assert own.read_bytes() == before
 
 
 def test_a_chain_is_told_with_rules_and_places(ada: Path) -> None:

@@ -124,14 +124,27 @@ def test_a_part_of_a_log(full: Path, tmp_path: Path) -> None:
 
 def test_an_export_into_a_file_is_whole_or_not_there(copied: Path, tmp_path: Path) -> None:
     target = tmp_path / "lines.jsonl"
-    target.write_text("the one of before")
+    target.write_text(run("export", copied)[0])
+    before = target.read_text()
     damage(copied, "flip(log, pack_position(12), 3)")
     _, err = run("export", copied, "-o", target, code=1)
     assert err.startswith("eventlog: a stored record is damaged (position=12")
-    assert target.read_text() == "the one of before"
+    assert target.read_text() == before
     assert names_in(tmp_path) == ["lines.jsonl", "log"]
     _, err = run("export", copied, "-o", tmp_path / "nowhere" / "x", code=1)
     assert "no such file or directory" in err
+
+
+@pytest.mark.parametrize("name", ["LOG.json", "lock", "precious.txt"])
+def test_an_export_replaces_nothing_but_an_export(copied: Path, name: str) -> None:
+    """The log's own files least of all."""
+    target = copied / name
+    if not target.exists():
+        target.write_text("years of work")
+    before = target.read_bytes()
+    _, err = run("export", copied, "-o", target, code=1)
+    assert err == f"eventlog: {target}: something else is there, which is not replaced\n"
+    assert target.read_bytes() == before
 
 
 def test_an_import_that_is_refused_says_the_line(full: Path, tmp_path: Path) -> None:

@@ -153,6 +153,17 @@ def test_other_settings_lead_to_another_history() -> None:
     assert what_if(log, {"window": 8}).computed.get("TurnsDisplaced") is None
 
 
+def test_a_thread_that_never_changed_a_setting_has_the_others_from_its_beginning() -> None:
+    """What differs from the defaults is written and nothing else, so that most logs hold no setting at all."""
+    log = MemoryLog(REGISTRY)
+    write(log, ADA, *map(turn, "abcdef"))
+    found = what_if(log, {"window": 1})
+    assert (found.recorded["TurnsDisplaced"], found.computed["TurnsDisplaced"]) == (2, 5)
+    assert found.first is not None
+    assert found.first.position == 3
+    assert what_if(log, {"window": 4}).differing == 0
+
+
 def test_fewer_facts_are_held_when_fewer_may_be(lived: Path) -> None:
     with eventlog.open(lived, REGISTRY, readonly=True) as log:
         assert what_if(log, {"facts_max": 1}).computed["FactEvicted"] > 0
@@ -161,8 +172,9 @@ def test_fewer_facts_are_held_when_fewer_may_be(lived: Path) -> None:
 
 @pytest.mark.parametrize("settings", [{"windows": 2}, {"window": 0}, {"window": "6"}, {"facts_max": 0}, {"zone": "x"}])
 def test_a_setting_that_cannot_be_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSetting):
+    with pytest.raises(InvalidSetting) as caught:
         what_if(MemoryLog(REGISTRY), settings)
+    assert ("dedup_gap" in str(caught.value)) == ("windows" in settings)
 
 
 def test_progress_is_told(lived: Path) -> None:
