@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import click
 import msgspec
 
+from eventlog import EventLog
 from pace_actors.cli.coverage import coverage_line, coverage_of, coverage_text
 from pace_actors.cli.options import (
     Moment,
@@ -23,7 +25,7 @@ from pace_actors.domain.context import Context, assemble
 from pace_actors.domain.known import shown_of
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.thread import as_if
-from pace_actors.values import Microseconds, UserKey
+from pace_actors.values import Microseconds, ThreadKey, UserKey
 
 EXAMPLES = examples(
     "pace context ada.pace kitchen",
@@ -63,27 +65,58 @@ def command(
     Reads that thread and the facts of its user only, writes nothing, and works beside a running program. Silence is
     judged by --now: a conversation of last week is over.
     """
-    from pace_actors.replay import place_of, replay_facts, replay_thread  # noqa: PLC0415
-
     with replaying(directory) as log:
         key = find_thread(log, thread, user)
-        position = None if at is None else place_of(log, at, key)
-        state = replay_thread(log, key, at=position)
-        known = replay_facts(log, UserKey(key.user), at=position)
-    moment = _now(now, state, as_it_was=at is not None)
-    facts = shown_of(key.user, known, moment, include_sensitive=sensitive)
-    context = assemble(key, state, now=moment, user_text=text, facts=facts)
+        asked = _Asked(text, sensitive, now)
+        answered = _answered(log, key, at, asked)
+        context, state = answered.context if answered else _made(log, key, at, asked)
     if as_json:
-        shown = as_if(state, state.settings, moment)
-        print_json(_json(context, shown))
-    else:
-        _show(context, state, f"what the planner sees of {shown_key(key)}")
+        shown = as_if(state, state.settings, context.receipt.now)
+        print_json(_json(context, shown) | ({"same": answered.same} if answered else {}))
+        return
+    _show(context, state, f"what the planner sees of {shown_key(key)}")
+    if answered:
+        words = "It is the context of that receipt" if answered.same else "It is not the context of that receipt"
+        console().print(f"{words}{answered.words}.", style="dim" if answered.same else "yellow")
 
 
-def _now(now: Microseconds | str | None, state: ThreadState, *, as_it_was: bool) -> Microseconds:
-    if now == "last" or (now is None and as_it_was):
-        return state.last_activity
-    return now if isinstance(now, int) else time.time_ns() // 1000
+class _Asked(NamedTuple):
+    """What is said of the context that is wanted."""
+
+    text: str | None
+    sensitive: bool
+    now: Microseconds | str | None
+
+
+class _Answered(NamedTuple):
+    """The context of a receipt, and how far it is the one that the planner saw."""
+
+    context: tuple[Context, ThreadState]
+    same: bool
+    words: str
+
+
+def _made(log: EventLog, key: ThreadKey, at: str | None, asked: _Asked) -> tuple[Context, ThreadState]:
+    """The context of a place, or of now."""
+    from pace_actors.replay import place_of, replay_facts, replay_thread  # noqa: PLC0415
+
+    position = None if at is None else place_of(log, at, key)
+    state = replay_thread(log, key, at=position)
+    known = replay_facts(log, UserKey(key.user), at=position)
+    now = asked.now if asked.now is not None or at is None else "last"
+    moment = state.last_activity if now == "last" else now if isinstance(now, int) else time.time_ns() // 1000
+    facts = shown_of(key.user, known, moment, include_sensitive=asked.sensitive)
+    return assemble(key, state, now=moment, user_text=asked.text, facts=facts), state
+
+
+def _answered(log: EventLog, key: ThreadKey, at: str | None, asked: _Asked) -> _Answered | None:
+    """The context of a receipt, made again as it was; None where another place is meant, or another context is."""
+    from pace_actors.replay import is_receipt, seen  # noqa: PLC0415
+
+    if at is None or asked != (None, False, None) or not is_receipt(log, at, key):
+        return None
+    found = seen(log, at, key)
+    return _Answered((found.context, found.state), found.same, found.words)
 
 
 def _json(context: Context, shown: ThreadState) -> dict[str, object]:

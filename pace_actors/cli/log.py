@@ -125,10 +125,10 @@ class _Chosen:
 
     def behind(self, place: str | None, *, follow: bool) -> Iterator[StoredEvent]:
         """What lies behind a place; with `follow` also what is appended, for ever."""
-        from pace_actors.replay import place_of  # noqa: PLC0415
+        from pace_actors.replay import place_before  # noqa: PLC0415
 
         named = place or "0"  # a bare position is exact: also one in the middle of a batch, or not yet reached
-        after = int(named) if named.isdecimal() else place_of(self._log, named, self._key)
+        after = int(named) if named.isdecimal() else place_before(self._log, named, self._key)
         if not follow and self._key is not None:
             yield from self._fitting(e for e in self._log.read(self._key.stream) if e.position > after)
             return

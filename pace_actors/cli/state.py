@@ -49,7 +49,7 @@ def command(directory: str, *, thread: str | None, user: str | None, at: str | N
 
     What is shown is stored: a session that silence has ended by now counts as live until its thread writes again.
     """
-    from pace_actors.replay import place_of, replay, replay_thread  # noqa: PLC0415
+    from pace_actors.replay import place_of, places_of, replay, replay_thread  # noqa: PLC0415
 
     with replaying(directory) as log:
         if thread is not None:
@@ -59,9 +59,9 @@ def command(directory: str, *, thread: str | None, user: str | None, at: str | N
             known: dict[str, FactsState] = {}
         else:
             check_there(log, None, user)
-            position = None if at is None else place_of(log, at)
+            places = None if at is None else places_of(log, at)
             with Bar("folding the log") as bar:
-                replayed = replay(log, at=position, on_progress=bar)
+                replayed = replay(log, at=places, on_progress=bar)
             states, known = replayed.states, replayed.facts
     keys = ((ThreadKey.of_stream(stream), state) for stream, state in states.items())
     threads = [(found, state) for found, state in keys if found is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -74,14 +74,18 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
         return world_hash({stream: state_digest(state) for stream, state in self.states.items()})
 
 
-def replay(log: EventLog, *, at: int | None = None, on_progress: Progress | None = None) -> Replayed:
+def replay(
+    log: EventLog, *, at: int | Mapping[str, int] | None = None, on_progress: Progress | None = None
+) -> Replayed:
     """Fold a whole log, as far as it reaches now, or up to the batch that holds the position `at`.
+
+    `at` may also name a position for each stream; of one that it does not name nothing is folded.
 
     Memory grows with the threads, not with the length of the log.
 
     Every state is checked after every batch (`holds_together`). Raises what reading a damaged or newer log raises.
     """
-    head = _end(log, at)
+    head = _end(log, max(at.values(), default=0) if isinstance(at, Mapping) else at)
     states: dict[str, ThreadState] = {}
     facts: dict[str, FactsState] = {}
     broken: list[Broken] = []
@@ -89,6 +93,8 @@ def replay(log: EventLog, *, at: int | None = None, on_progress: Progress | None
     lost: set[str] = set()
     known = (THREAD_PREFIX, FACTS_PREFIX)
     for batch in batches(log.read_all(limit=head), known) if head else ():  # positions are gapless
+        if isinstance(at, Mapping) and batch.position > at.get(batch.stream, 0):
+            continue
         count += 1
         words = () if batch.stream in lost else _fold_in(states, facts, batch, lost)
         if words:

@@ -7,7 +7,7 @@
 | `2026-03-02T08:15:00Z` | behind the last input that was heard by then (without a zone: UTC) |
 | `turn:12` | the turn of that number, with what was decided of it |
 | `id:order-7` | the turn recorded with that id |
-| `receipt:9f3c…` | what the context of that hash showed; eight digits of it are enough |
+| `receipt:9f3c…` | where the context of that hash was made; eight digits of it are enough |
 
 `time:`, `turn:`, `id:` and `receipt:` may be left out where the words can be nothing else.
 """
@@ -26,7 +26,7 @@ from pace_actors.domain.moments import moment
 from pace_actors.errors import InvalidInput
 from pace_actors.events import TurnHeard, TurnRecorded
 from pace_actors.replay.history import OURS, read_batch
-from pace_actors.values import THREAD_PREFIX, ContextRef, ThreadKey, UserKey
+from pace_actors.values import THREAD_PREFIX, ContextRef, Microseconds, ThreadKey, UserKey
 
 RECEIPT_DIGITS_MIN: Final = 8
 _RECEIPT: Final = re.compile(r"[0-9a-f]{8,32}")
@@ -39,21 +39,57 @@ def place_of(log: EventLog, words: str, key: ThreadKey | None = None) -> int:
     """The position that words mean, in a thread or in the whole log. Raises `InvalidInput`.
 
     It is the last position of a whole batch, 0 before the first. Turns, ids and receipts need the thread. A time is
-    that of the inputs, so it means the same in a log that was imported later.
+    that of the inputs of a thread and its user, so it means the same in a log that was imported later.
     """
+    kind, rest = _read(log, words, key)
+    return _BY_KIND[kind](log, rest, key)
+
+
+def places_of(log: EventLog, words: str) -> int | dict[str, int]:
+    """The same for a whole log; for a time the place in each stream, by its name. Raises `InvalidInput`.
+
+    What was imported lies behind what is younger, so that no single position would do.
+    """
+    kind, rest = _read(log, words, None)
+    if kind != "time":
+        return _BY_KIND[kind](log, rest, None)
+    until = _moment(rest)
+    return {batch.stream: batch.last_position for batch in batches(log.read_all(), OURS) if batch.heard.at <= until}
+
+
+def place_before(log: EventLog, words: str, key: ThreadKey | None = None) -> int:
+    """The position behind which everything lies that comes after a place. Raises `InvalidInput`.
+
+    Of a whole log and a time: in front of the first input that was heard later.
+    """
+    kind, rest = _read(log, words, key)
+    if kind != "time" or key is not None:
+        return _BY_KIND[kind](log, rest, key)
+    until = _moment(rest)
+    later = (batch.position for batch in batches(log.read_all(), OURS) if batch.heard.at > until)
+    return next(later, log.head() + 1) - 1
+
+
+def is_receipt(log: EventLog, words: str, key: ThreadKey | None = None) -> bool:
+    """Whether words for a place mean a context by its hash. Raises `InvalidInput` where they mean no place."""
+    return _read(log, words, key)[0] == "receipt"
+
+
+def _read(log: EventLog, words: str, key: ThreadKey | None) -> tuple[str, str]:
+    """By which kind of place words mean one, and what is left of them."""
     words = words.strip()
     if found := _PREFIXED.fullmatch(words):
-        return _BY_KIND[found[1]](log, found[2].strip(), key)
+        return found[1], found[2].strip()
     if found := _TURN.fullmatch(words):
-        return _by_turn(log, found[1], key)
+        return "turn", found[1]
     if words == "end" or words.isdecimal():
-        return _by_position(log, words, key)
+        return "position", words
     if _TIME.match(words):
-        return _by_time(log, words, key)
+        return "time", words
     if key is not None and log.find(key.stream, turn_key(words)) is not None:
-        return _by_id(log, words, key)
+        return "id", words
     if _RECEIPT.fullmatch(words):
-        return _by_receipt(log, words, key)
+        return "receipt", words
     raise _unknown(
         f"{words!r} is no place in the log: a position, 'end', a time like 2026-03-02T08:15:00Z, turn:NUMBER, "
         "id:TURN_ID or receipt:HASH"
@@ -100,12 +136,16 @@ def _by_position(log: EventLog, words: str, key: ThreadKey | None) -> int:  # no
 
 
 def _by_time(log: EventLog, words: str, key: ThreadKey | None) -> int:
+    until = _moment(words)
+    return max((batch.last_position for batch in _heard(log, key) if batch.heard.at <= until), default=0)
+
+
+def _moment(words: str) -> Microseconds:
     try:
         said = datetime.fromisoformat(words)
     except ValueError as error:
         raise _unknown(f"{words!r} is no time like 2026-03-02T08:15:00Z") from error
-    until = moment(said if said.tzinfo else said.replace(tzinfo=UTC))
-    return max((batch.last_position for batch in _heard(log, key) if batch.heard.at <= until), default=0)
+    return moment(said if said.tzinfo else said.replace(tzinfo=UTC))
 
 
 def _by_turn(log: EventLog, words: str, key: ThreadKey | None) -> int:
@@ -126,12 +166,11 @@ def _by_id(log: EventLog, words: str, key: ThreadKey | None) -> int:
 
 
 def _by_receipt(log: EventLog, words: str, key: ThreadKey | None) -> int:
+    """In front of what the thread heard next, so that what was known of its user by then is there, too."""
     key = _needed(key, "a receipt")
-    _, context = receipt_of(log, words, key)
-    last = (
-        next(iter(log.read(key.stream, context.stream_version - 1, limit=1)), None) if context.stream_version else None
-    )
-    return 0 if last is None else last.position
+    batch, context = receipt_of(log, words, key)
+    following = next(iter(log.read(key.stream, context.stream_version, limit=1)), None)
+    return min(batch.position, following.position if following else batch.position) - 1
 
 
 def _heard(log: EventLog, key: ThreadKey | None) -> Iterator[Batch]:

@@ -58,6 +58,31 @@ def test_an_export_goes_to_stdout_too_and_is_whole_or_not_there(ada: Path, expor
     assert own.read_bytes() == before
 
 
+def test_the_context_of_a_receipt_is_the_one_that_the_planner_saw(tmp_path: Path) -> None:
+    """Also what was known of its user by then, sensitive facts if it was asked for them, and at its own time."""
+    place = tmp_path / "p"
+    seen = []
+    with Pace.open(place) as running:
+        kitchen = running.thread("kitchen", user="ada")
+        running.remember("user", "lives in", "Porto", user="ada")
+        running.remember("user", "is allergic to", "hazelnuts", user="ada", topics=["health"])
+        for words, sensitive in (("Where do I live?", False), ("What must I not eat?", True)):
+            context = kitchen.context(words, include_sensitive=sensitive)
+            kitchen.record(words, "…", context=context)
+            seen.append((context, words))
+        running.remember("user", "lives in", "Bergen", user="ada")
+        running.wait_idle(30)
+    for context, words in seen:
+        again = pace_json("context", place, "kitchen", "--user", "ada", "--at", f"receipt:{context.receipt.hash}")
+        assert again["same"]
+        assert again["local"] == context.local
+        assert again["receipt"]["now"] == context.receipt.now
+        assert again["messages"][-1]["content"].endswith(words)
+    told = pace("context", place, "kitchen", "--user", "ada", "--at", seen[1][0].receipt.hash).stdout
+    assert "hazelnuts" in told
+    assert "It is the context of that receipt, byte for byte." in told
+
+
 def test_a_chain_is_told_with_rules_and_places(ada: Path) -> None:
     told = pace("why", ada, "--turn", "1", "--thread", "move").stdout
     for words in ("Turn 1 is covered by a summary", "[T6]", "was asked for: turns", "it was accepted", "[T14]"):

@@ -8,13 +8,30 @@ from pathlib import Path
 import pytest
 
 import eventlog
+from eventlog import MemoryLog
 from eventlog.exchange import export_lines
 from pace_actors.domain.context import Receipt
 from pace_actors.domain.fold import batches
 from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY, TurnHeard, TurnRecorded
-from pace_actors.replay import Moment, diff, moment_at, moments, opened, place_of, replay, replay_thread, turn_named
+from pace_actors.replay import (
+    Moment,
+    diff,
+    moment_at,
+    moments,
+    opened,
+    place_before,
+    place_of,
+    places_of,
+    replay,
+    replay_thread,
+    seen,
+    turn_named,
+)
+from pace_actors.values import ThreadKey
+from tests.support.made import START, turn
 from tests.unit.replay.talks import KITCHEN
+from tests.unit.replay.test_check import write
 
 Talk = tuple[Path, list[Receipt]]
 
@@ -53,6 +70,31 @@ def test_a_receipt_is_the_moment_that_its_context_showed(talk: Talk, log: eventl
     for receipt in talk[1]:
         position = place_of(log, f"receipt:{receipt.hash[:10]}", KITCHEN)
         assert replay_thread(log, KITCHEN, at=position).version == receipt.stream_version
+
+
+def test_the_context_of_a_receipt_is_made_again(talk: Talk, log: eventlog.EventLog) -> None:
+    for receipt in talk[1]:
+        found = seen(log, receipt.hash, KITCHEN)
+        assert found.same, found.words
+        assert found.context.receipt.facts == receipt.facts
+        assert place_of(log, receipt.hash, KITCHEN) == found.position < found.batch.position
+
+
+def test_a_time_is_one_in_each_stream_of_a_log_that_was_imported_one_after_the_other() -> None:
+    """What is older lies behind what is younger there."""
+    day = 86_400_000_000
+    log = MemoryLog(REGISTRY)
+    beta = ThreadKey("ada", "beta")
+    for key, days in ((KITCHEN, (0, 1, 2, 3)), (beta, (0, 2, 4))):
+        write(log, key, *(turn(f"{key.thread} {number}", START + number * day) for number in days))
+    noon = datetime.fromtimestamp((START + 1.5 * day) / 1_000_000, UTC).isoformat()
+    states = replay(log, at=places_of(log, noon)).states
+    assert {stream: state.last_turn for stream, state in states.items()} == {KITCHEN.stream: 2, beta.stream: 1}
+    assert replay(log, at=places_of(log, "1999-01-01")).states == {}
+    behind = log.read_all(place_before(log, noon))
+    assert [event.type for event in behind].count("TurnHeard") == 5
+    assert place_before(log, noon, beta) == place_of(log, noon, beta)
+    assert place_before(log, "2999-01-01") == log.head() == place_before(log, "end")
 
 
 @pytest.mark.parametrize(
