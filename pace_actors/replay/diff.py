@@ -79,7 +79,11 @@ _NONE: Final = Turns((), ())
 
 
 def diff(before: Moment, after: Moment, *, around: int = AROUND) -> Difference:
-    """Compare two moments of one thread. Sensitive facts are among them, since they are part of the log."""
+    """Compare two moments of one thread.
+
+    Sensitive facts are among the facts, since they are part of the log, and not in the context: a planner sees them
+    where it asks for them only.
+    """
     old, new = before.state, after.state
     return Difference(
         before=before.position,
@@ -96,7 +100,7 @@ def diff(before: Moment, after: Moment, *, around: int = AROUND) -> Difference:
     )
 
 
-def context_lines(moment: Moment, *, include_sensitive: bool = True) -> list[str]:
+def context_lines(moment: Moment, *, include_sensitive: bool = False) -> list[str]:
     """What the planner would have seen then, as lines, with whose words they are."""
     context = moment.context("", include_sensitive=include_sensitive)
     lines = context.system.splitlines()

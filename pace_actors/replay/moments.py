@@ -27,7 +27,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     batch: Batch | None = None
     """The batch that led to it; None before the first."""
 
-    def context(self, user_text: str | None = None, *, include_sensitive: bool = True) -> Context:
+    def context(self, user_text: str | None = None, *, include_sensitive: bool = False) -> Context:
         """What the planner would have seen then, at the time of the last turn, without what an index finds."""
         now = self.state.last_activity
         known = shown_of(self.key.user, self.facts, now, include_sensitive=include_sensitive)

@@ -2,15 +2,17 @@
 
 | words | holds when |
 |---|---|
-| `context contains "Lisbon"` | the words are anywhere in what the planner sees; also `window`, `summary`, `facts` |
+| `context contains "Lisbon"` | the words are anywhere in what the planner sees: summary, extracts, window, facts |
+| `facts contains "Lisbon"` | in a fact that holds, a sensitive one too; also `window`, `summary` |
 | `fact exists "lives in"` | a fact that holds has the words |
 | `summary covers 12` | the accepted summary stands for that turn |
 | `window size 4` | so many turns are in the window; also `>= 4`, `< 4` and so on |
 | `decided FactEvicted`, `heard ResetAsked` | the batch that led there has such an event |
 | anything else | a Python expression over `state`, `facts`, `context`, `batch`, `position` is true |
 
-Words are compared without regard to case. `shrink` knows `diverges` besides, which is asked of decisions, not of
-moments.
+Words are compared without regard to case, also inside other words. A context has no sensitive facts, because the
+planner sees them where it asks for them only, and not what an index had found, because that is in no log. `shrink`
+knows `diverges` besides, which is asked of decisions, not of moments.
 """
 
 from __future__ import annotations
@@ -142,7 +144,7 @@ def texts_of(heard: Heard) -> Iterator[str]:
 def _context(moment: Moment) -> str:
     context = moment.context()
     pairs = (text for pair in context.window for text in (pair.user, pair.assistant))
-    return "\n".join((context.system, *pairs, _facts(moment)))
+    return "\n".join((context.system, *pairs, _facts(moment, include_sensitive=False)))
 
 
 def _window(moment: Moment) -> str:
@@ -153,8 +155,8 @@ def _summary(moment: Moment) -> str:
     return moment.state.summary.text if moment.state.summary else ""
 
 
-def _facts(moment: Moment) -> str:
-    known = facts_of(moment.key.user, moment.facts, moment.state.last_activity, include_sensitive=True)
+def _facts(moment: Moment, *, include_sensitive: bool = True) -> str:
+    known = facts_of(moment.key.user, moment.facts, moment.state.last_activity, include_sensitive=include_sensitive)
     return "\n".join(f"{fact.subject} {fact.predicate} {fact.value}" for fact in known)
 
 

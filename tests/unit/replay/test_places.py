@@ -10,12 +10,14 @@ import pytest
 import eventlog
 from eventlog import MemoryLog
 from eventlog.exchange import export_lines
+from pace_actors import Pace
 from pace_actors.domain.context import Receipt
 from pace_actors.domain.fold import batches
 from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY, TurnHeard, TurnRecorded
 from pace_actors.replay import (
     Moment,
+    bisect,
     diff,
     moment_at,
     moments,
@@ -23,6 +25,7 @@ from pace_actors.replay import (
     place_before,
     place_of,
     places_of,
+    predicate,
     replay,
     replay_thread,
     seen,
@@ -126,6 +129,20 @@ def test_a_turn_needs_its_thread(log: eventlog.EventLog) -> None:
 def test_nothing_changes_between_a_moment_and_itself(log: eventlog.EventLog) -> None:
     for _, moment in moments(log, KITCHEN):
         assert diff(moment, moment).is_empty
+
+
+def test_sensitive_facts_are_facts_and_in_no_context_that_is_compared(tmp_path: Path) -> None:
+    """As for a planner, who sees them where it asks for them only."""
+    with Pace.open(tmp_path / "p") as running:
+        running.thread("kitchen", user="ada").record("Hello.", "Hello.")
+        before = moment_at(running.log, KITCHEN, running.log.head())
+        running.remember("mom", "is in", "the hospital", user="ada", topics=["health"])
+        after = moment_at(running.log, KITCHEN, running.log.head())
+        found = diff(before, after)
+        assert [change.after for change in found.facts] == ["mom is in the hospital"]
+        assert not any("hospital" in line.text for line in found.context)
+        assert bisect(running.log, KITCHEN, predicate('facts contains "hospital"')).last
+        assert bisect(running.log, KITCHEN, predicate('context contains "hospital"')).flips == ()
 
 
 def test_a_difference_leads_from_one_moment_to_the_other(log: eventlog.EventLog) -> None:
