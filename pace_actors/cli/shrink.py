@@ -27,7 +27,7 @@ EXAMPLES = examples(
 @user_option
 @click.option("--where", metavar="WORDS", help="What must hold at the end: as in `pace bisect`, or 'diverges'.")
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="PLACE", help="A new directory, or *.jsonl.")
-@click.option("--anonymise", is_flag=True, help="Replace every text and id by a stand-in of the same shape and length.")
+@click.option("--anonymise", is_flag=True, help="Replace the words of texts and ids by stand-ins of the same shape.")
 @click.option("--all", "every", is_flag=True, help="Look after every event for the first time that it held.")
 @click.option("--seconds", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Longest to look.")
 @json_option
@@ -51,9 +51,11 @@ def command(
     it was recorded, and nothing decided again; only 'diverges', a decision that today's rules make otherwise, leaves
     out what would make them decide otherwise elsewhere.
 
-    With --anonymise every text and id is replaced, the same by the same, by others of the same length and script, and
-    WORDS with them: what to ask of the new log is printed. Times, lengths and numbers stay as they are. Without --where
-    the whole thread and its user's facts are written.
+    With --anonymise the words of every text and id are replaced, the same by the same, by others of the same length
+    and script, and WORDS with them: what to ask of the new log is printed. Times, lengths and punctuation stay as they
+    are, and so do words of one or two letters or digits ("83 kg", "9:45") and some hundred common ones, also where they
+    are a name ("Will", "May"): look through it before it leaves your hands. Without --where the whole thread and its
+    user's facts are written.
 
     Exit code 1 where --seconds went by before nothing more could be left out.
     """
