@@ -41,6 +41,7 @@ def _take_in(file: Path, directory: Path, on_progress: Progress | None) -> None:
         try:
             import_lines(log, read_lines(lines), on_progress=told)
         except BadExport as error:
+            where = f"line {error.fields['line']}: {error.fields['reason']}"
             raise NotALog(
-                path=str(file), reason=f"it is no directory, and as an export cannot be read: {error}"
+                path=str(file), reason=f"it is no directory, and no export that can be read; {where}"
             ) from error

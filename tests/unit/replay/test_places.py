@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import eventlog
-from eventlog import MemoryLog
+from eventlog import MemoryLog, NotALog
 from eventlog.exchange import export_lines
 from pace_actors import Pace
 from pace_actors.domain.context import Receipt
@@ -177,6 +177,15 @@ def test_a_directory_a_backup_and_an_export_lead_to_the_same_state(talk: Talk, t
             again = replay(log)
             assert (again.hash, again.head, again.batches) == (whole.hash, whole.head, whole.batches)
             assert moment_at(log, KITCHEN, log.head()).state == whole.states[KITCHEN.stream]
+
+
+def test_an_export_that_is_cut_off_says_where_and_of_nothing_that_it_is_imported(talk: Talk, tmp_path: Path) -> None:
+    with eventlog.open(talk[0], REGISTRY, readonly=True) as log:
+        lines = list(export_lines(log))
+    (tmp_path / "half.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    with pytest.raises(NotALog, match=f"line {len(lines) // 2 + 1}") as caught, opened(tmp_path / "half.jsonl"):
+        pass
+    assert "imported" not in str(caught.value)
 
 
 def test_a_file_that_is_no_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
