@@ -36,7 +36,7 @@ def evolved(state: S, batch: Batch) -> S:
         words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise Unfoldable(
             f"at position {batch.position} today's rules cannot apply what was decided ({words}): other rules decided "
-            "it. Ask `pace replay --check` which; what lies before can be looked at",
+            f"it. Ask `pace replay --check` which; what lies before can be looked at with --at {batch.position - 1}",
             stream=batch.stream,
             position=batch.position,
             error=words,
