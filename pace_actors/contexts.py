@@ -11,10 +11,11 @@ from typing import Any, Final, NamedTuple
 from pace_actors import messages as m
 from pace_actors.domain.context import Context, Excerpt, assemble, nothing_known
 from pace_actors.domain.known import Fact, shown_of
-from pace_actors.domain.moments import date_of, moment
+from pace_actors.domain.moments import moment
 from pace_actors.engine import Options
 from pace_actors.finder import Finder, Recalled
-from pace_actors.recall.port import Hit, Query
+from pace_actors.recall.entries import excerpt_of
+from pace_actors.recall.port import Query
 from pace_actors.values import ContextRef, Microseconds, ThreadKey
 
 CONTEXTS_KEPT: Final = 10_000
@@ -84,7 +85,7 @@ class Contexts:
             if found is None or found.trouble:  # without the facts nobody knows what is switched off
                 late.append("recall")
             else:
-                excerpts = tuple(_excerpt(hit, view.settings.zone) for hit in found.hits)
+                excerpts = tuple(excerpt_of(hit, view.settings.zone) for hit in found.hits)
         context = assemble(
             view.key,
             view.state,
@@ -126,11 +127,3 @@ class Contexts:
             floor=FLOOR,
         )
         return self.finder.find(query, known.state, self._options.context_profile)
-
-
-def _excerpt(hit: Hit, zone: str) -> Excerpt:
-    entry = hit.entry
-    day = date_of(entry.created_at, zone) if entry.created_at else ""
-    name = "" if entry.title == entry.owner else entry.title
-    title = ", ".join(part for part in (day, f"{entry.part} said" if entry.part else "", name) if part)
-    return Excerpt(entry.position, max(0, round(hit.score * 1000)), entry.source, title, hit.snippet or entry.text)

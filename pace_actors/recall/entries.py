@@ -13,10 +13,11 @@ from typing import NamedTuple
 import regex
 from msgspec.structs import replace
 
-from pace_actors.domain.moments import shown_in
+from pace_actors.domain.context import Excerpt
+from pace_actors.domain.moments import date_of, shown_in
 from pace_actors.domain.text import word_end
 from pace_actors.events import TurnHeard
-from pace_actors.recall.port import Entry, Part
+from pace_actors.recall.port import Entry, Hit, Part
 from pace_actors.values import Microseconds, ThreadKey
 
 PIECE_CHARS = 720
@@ -114,6 +115,15 @@ def cut(entry: Entry, zone: str = "UTC") -> list[Entry]:
         )
         for number, text in enumerate(pieces(entry.text))
     ]
+
+
+def excerpt_of(hit: Hit, zone: str) -> Excerpt:
+    """What a context shows of a hit."""
+    entry = hit.entry
+    day = date_of(entry.created_at, zone) if entry.created_at else ""
+    name = "" if entry.title == entry.owner else entry.title
+    title = ", ".join(part for part in (day, f"{entry.part} said" if entry.part else "", name) if part)
+    return Excerpt(entry.position, max(0, round(hit.score * 1000)), entry.source, title, hit.snippet or entry.text)
 
 
 def day_in_words(at: Microseconds, zone: str = "UTC") -> str:

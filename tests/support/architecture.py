@@ -47,7 +47,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "opening": _WORK | {"actors", "core", "engine"},
     "pace": _FACE_PARTS,
     "async_pace": _FACE_PARTS | {"pace"},
-    "replay": _DOMAIN,
+    "replay": _DOMAIN | {"recall"},  # what an index found of an event is a function of the log
     "importing": _FACE,
     "cli": _FACE | {"simulation", "replay", "importing"},
     "": _FACE,  # the package's own __init__

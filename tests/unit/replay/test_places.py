@@ -28,7 +28,6 @@ from pace_actors.replay import (
     predicate,
     replay,
     replay_thread,
-    seen,
     turn_named,
 )
 from pace_actors.values import ThreadKey
@@ -73,14 +72,6 @@ def test_a_receipt_is_the_moment_that_its_context_showed(talk: Talk, log: eventl
     for receipt in talk[1]:
         position = place_of(log, f"receipt:{receipt.hash[:10]}", KITCHEN)
         assert replay_thread(log, KITCHEN, at=position).version == receipt.stream_version
-
-
-def test_the_context_of_a_receipt_is_made_again(talk: Talk, log: eventlog.EventLog) -> None:
-    for receipt in talk[1]:
-        found = seen(log, receipt.hash, KITCHEN)
-        assert found.same, found.words
-        assert found.context.receipt.facts == receipt.facts
-        assert place_of(log, receipt.hash, KITCHEN) == found.position < found.batch.position
 
 
 def test_a_time_is_one_in_each_stream_of_a_log_that_was_imported_one_after_the_other() -> None:
