@@ -35,6 +35,7 @@ REF_FACTS_MAX = 32
 REF_HITS_MAX = 16
 LEFT_OUT_RANGES_MAX = 16
 Message = dict[str, str]
+LinesOf = Callable[[LiveTurn], str | None]
 
 
 class Excerpt(NamedTuple):
@@ -136,7 +137,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return messages
 
 
-def assemble(
+def assemble(  # noqa: PLR0913 - one argument for each thing that a context is made of
     key: ThreadKey,
     state: ThreadState,
     *,
@@ -148,22 +149,25 @@ def assemble(
     facts: Sequence[Fact] = (),
     excerpts: Sequence[Excerpt] = (),
     late: tuple[str, ...] = (),
+    lines_of: LinesOf | None = None,
 ) -> Context:
     """Make the context of a thread. `settings` that are not written yet count; `durable_version` names what is durable.
 
     `facts` are those that may be shown; with a current text the fitting ones are, and `excerpts`, best first, of what
-    was found again. `late` names parts that are missing.
+    was found again. `late` names parts that are missing. `lines_of` is `extract_lines` that remembers what it has made,
+    for who assembles one thread at many moments.
     Never raises for any state, and never splits a pair (T21).
     """
     shown = as_if(state, settings or state.settings, now)
-    plan = _plan(shown)
+    plan = _plan(shown, lines_of or cache(extract_lines))
     used = len(plan.block) + sum(pair.chars for pair in plan.window)
     local = _NOTHING
     if user_text is not None and (facts or excerpts):
         today = date_of(now, shown.settings.zone)
         local = _local(facts, excerpts, user_text, shown.settings.context_chars - used, today)
     system = "\n\n".join(part for part in (identity, plan.block) if part)
-    turns = {turn.turn: turn.live.at for turn in shown.window} | {turn.turn: turn.at for turn in shown.pending}
+    newest = shown.pending[len(shown.pending) - len(plan.pending) :]
+    turns = {turn.turn: turn.live.at for turn in shown.window} | {turn.turn: turn.at for turn in newest}
     window = tuple(pair.turn for pair in plan.window)
     durable = state.version if durable_version is None else durable_version
     receipt = Receipt(
@@ -302,9 +306,8 @@ class _Plan(NamedTuple):
     left_out: tuple[Covers, ...]
 
 
-def _plan(state: ThreadState) -> _Plan:
+def _plan(state: ThreadState, lines_of: LinesOf) -> _Plan:
     """First as if everything fitted; if it does not, again with room kept for the mark."""
-    lines_of = cache(extract_lines)
     plan = _fill(state, lines_of, reserve=0)
     if not plan.left_out:
         return plan
@@ -312,7 +315,7 @@ def _plan(state: ThreadState) -> _Plan:
     return _fill(state, lines_of, reserve=len(left_out_mark([Covers(longest - 1, longest)] * 3)) + 1)
 
 
-def _fill(state: ThreadState, lines_of: Callable[[LiveTurn], str | None], reserve: int) -> _Plan:
+def _fill(state: ThreadState, lines_of: LinesOf, reserve: int) -> _Plan:
     """Newest turn, summary, window newest first, extracts newest first (T21). What is left is spent in that order."""
     has_block = bool(state.summary or state.pending or reserve)
     room = state.settings.context_chars - reserve - (len(OPEN_TAG) + len(CLOSE_TAG) + 2 if has_block else 0)
@@ -330,8 +333,8 @@ def _fill(state: ThreadState, lines_of: Callable[[LiveTurn], str | None], reserv
     left_out: list[Covers] = []
     if state.summary and not summary:
         left_out.append(Covers(state.first_turn, state.covered))
-    left_out += _ranges([turn.turn for turn in state.pending if turn.turn not in shown])
-    left_out += _ranges([pair.turn for pair in pairs])
+    left_out += _ranges(state.pending[: len(state.pending) - len(shown)])
+    left_out += _ranges(pairs)
     return _Plan(_block(summary, extracts, left_out), summary, shown, tuple(window), _merged(left_out))
 
 
@@ -342,9 +345,7 @@ def _summary_within(state: ThreadState, room: int) -> str:
     return text if len(text) <= room else cut_at_sentence(text, room, CUT_MARK)
 
 
-def _extracts_within(
-    pending: tuple[LiveTurn, ...], lines_of: Callable[[LiveTurn], str | None], room: int
-) -> tuple[list[str], tuple[int, ...]]:
+def _extracts_within(pending: tuple[LiveTurn, ...], lines_of: LinesOf, room: int) -> tuple[list[str], tuple[int, ...]]:
     room -= len(NOT_YET_SUMMARISED) + 1
     lines: list[str] = []
     shown: list[int] = []
@@ -383,9 +384,9 @@ def _cut(text: str, room: int) -> str:
     return text[: word_end(text, max(0, room - len(CUT_MARK)))] + CUT_MARK
 
 
-def _ranges(turns: Sequence[int]) -> list[Covers]:
-    """The numbers as one range: what lies between them was withdrawn, and is not shown either."""
-    return [Covers(turns[0], turns[-1])] if turns else []
+def _ranges(turns: Sequence[LiveTurn | Pair]) -> list[Covers]:
+    """Their numbers as one range: what lies between them was withdrawn, and is not shown either."""
+    return [Covers(turns[0].turn, turns[-1].turn)] if turns else []
 
 
 def _merged(ranges: Sequence[Covers]) -> tuple[Covers, ...]:

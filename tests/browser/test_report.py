@@ -24,6 +24,7 @@ from pace_actors.values import THREAD_PREFIX, ThreadKey
 from tests.browser.conftest import ADA, BEN, Open
 from tests.golden.logs import HERE as GOLDEN
 from tests.support import browser
+from tests.support.as_json import as_stored
 from tests.support.histories import Writer, likes, write_history
 from tests.support.made_facts import extracted
 
@@ -158,8 +159,25 @@ def test_state_at_every_position_is_what_python_has(show: Open, place: Path, pag
                 number, positions,
             )  # fmt: skip
             for position, state in zip(positions, msgspec.json.decode(shown), strict=True):
-                wanted = msgspec.to_builtins(sections(moment_at(log, key, position)))
+                wanted = as_stored(sections(moment_at(log, key, position)))
                 assert state == wanted, position
+
+
+def test_state_is_what_python_has_however_many_turns_are_pending(show: Open, tmp_path: Path) -> None:
+    """Goal: a list that grows for ever is put together again. Method: a model that never answers."""
+    log = MemoryLog(REGISTRY)
+    writer = Writer(log, ADA)
+    for turn in range(300):
+        writer.say(f"This is what was said in turn {turn}, and a few words more.")
+    positions = list(range(0, log.head() + 1, 11))
+    file = tmp_path / "pending.html"
+    file.write_text("".join(report(log, [ADA])), encoding="utf-8")
+    driver = show(file)
+    shown = driver.execute_script(
+        "return JSON.stringify(arguments[0].map((position) => stateAt(page.thread, position)))", positions
+    )
+    assert msgspec.json.decode(shown) == [as_stored(sections(moment_at(log, ADA, position))) for position in positions]
+    is_clean(driver, file)
 
 
 def test_every_type_of_event_is_shown_in_words_and_leads_to_the_state_of_python(show: Open, tmp_path: Path) -> None:
@@ -171,8 +189,7 @@ def test_every_type_of_event_is_shown_in_words_and_leads_to_the_state_of_python(
         keys = [key for stream in log.streams(THREAD_PREFIX) if (key := ThreadKey.of_stream(stream)) is not None]
         file.write_text("".join(report(log, keys)), encoding="utf-8")
         wanted = [
-            [msgspec.to_builtins(sections(moment_at(log, key, position))) for position in range(log.head() + 1)]
-            for key in keys
+            [as_stored(sections(moment_at(log, key, position))) for position in range(log.head() + 1)] for key in keys
         ]
     driver = show(file)
     shown = driver.execute_script(
@@ -224,7 +241,7 @@ def test_facts_that_are_hidden_are_not_shown(show: Open, tmp_path: Path) -> None
         state = msgspec.json.decode(
             driver.execute_script("return JSON.stringify(stateAt(page.thread, arguments[0]))", position)
         )
-        assert state == msgspec.to_builtins(sections(moment_at(log, ADA, position)))
+        assert state == as_stored(sections(moment_at(log, ADA, position)))
     assert shown == [["user likes coffee", "user likes tea"], ["user likes tea"], []]
 
 

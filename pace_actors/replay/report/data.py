@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from eventlog import EventLog
 from pace_actors.domain.facts import evolve as evolve_facts
 from pace_actors.domain.facts_state import NOBODY
@@ -17,12 +19,14 @@ from pace_actors.replay.history import PastTurn, history
 from pace_actors.replay.moments import moments
 from pace_actors.replay.report.sections import (
     LISTS,
+    Extracts,
     Texts,
     Written,
     facts_sections,
     hidden,
     numbered,
     plain,
+    stored,
     thread_sections,
 )
 from pace_actors.replay.timeline import Marks, Timeline
@@ -36,8 +40,9 @@ NEVER: Final = 2**62
 def thread_part(log: EventLog, key: ThreadKey, head: int, told: Callable[[Batch], None]) -> dict[str, Any]:
     """A thread: its batches, what each changed, and its time line. Memory grows with its texts."""
     texts = Texts()
-    written = Written(texts, thread_sections(key, ThreadState()) | {"hidden": []})
-    steps: list[list[Any]] = []
+    extracts = Extracts()
+    written = Written(texts, thread_sections(key, ThreadState(), extracts) | {"hidden": []})
+    steps: list[msgspec.Raw] = []
     marks = Marks(history(log, key, end=head))
     seen = _Seen()
     for batch, moment in moments(log, key):
@@ -46,12 +51,12 @@ def thread_part(log: EventLog, key: ThreadKey, head: int, told: Callable[[Batch]
         marks.take(batch, moment)
         if batch.stream == key.stream:
             told(batch)
-            written.take(thread_sections(key, moment.state) | {"hidden": hidden(moment)})
+            written.take(thread_sections(key, moment.state, extracts) | {"hidden": hidden(moment)})
             steps.append(step(batch, texts))
             seen.take(moment.state)
         elif (gone := hidden(moment)) != written.shown["hidden"]:  # of what is known of its user
             written.take(written.shown | {"hidden": gone})
-            steps.append([batch.position])
+            steps.append(stored([batch.position]))
     line = marks.done(0, head)
     return whole_part(texts, written, steps) | {"line": lined(line, seen)}
 
@@ -61,7 +66,7 @@ def user_part(log: EventLog, key: UserKey, head: int, told: Callable[[Batch], No
     texts = Texts()
     facts = NOBODY
     written = Written(texts, facts_sections(key.user, facts))
-    steps = []
+    steps: list[msgspec.Raw] = []
     for batch in batches(log.read(key.stream)):
         if batch.position > head:
             break
@@ -73,12 +78,11 @@ def user_part(log: EventLog, key: UserKey, head: int, told: Callable[[Batch], No
     return whole_part(texts, written, steps)
 
 
-def whole_part(texts: Texts, written: Written, steps: list[list[Any]]) -> dict[str, Any]:
+def whole_part(texts: Texts, written: Written, steps: list[msgspec.Raw]) -> dict[str, Any]:
     """What threads and users have in common."""
     return {
         "texts": texts.all(),
         "lists": LISTS,
-        "every": Written.EVERY,
         "empty": written.empty,
         "whole": written.whole,
         "changes": written.changes,
@@ -86,14 +90,14 @@ def whole_part(texts: Texts, written: Written, steps: list[list[Any]]) -> dict[s
     }
 
 
-def step(batch: Batch, texts: Texts) -> list[Any]:
+def step(batch: Batch, texts: Texts) -> msgspec.Raw:
     """Position, stream version, time, whether it is erased, the input and its decisions, each with its name."""
     source = batch.heard.source if isinstance(batch.heard, CandidatesExtracted) else 0
     events = [
         [REGISTRY.name_of(type(event)), numbered(plain(event), texts.number, SHORT_CHARS)]
         for event in (batch.heard, *batch.decided)
     ]
-    return [batch.position, batch.version, batch.heard.at, batch.erased, source, events]
+    return stored([batch.position, batch.version, batch.heard.at, batch.erased, source, events])
 
 
 class _Seen:

@@ -32,23 +32,21 @@ function told(part, value) {
 function partOf(id) {
   const part = read(id);
   part.positions = part.steps.map((step) => step[0]);
+  part.wholeAt = part.whole.map(([at]) => at);
   part.lists = new Set(part.lists);
   return part;
 }
 
-/** The sections after a step: the whole ones before it, and what has changed since. */
+/** The sections after a step: the last whole ones before it, and what has changed since. */
 function sectionsAt(part, index) {
   if (index < 0) return told(part, part.empty);
-  const first = index - (index % part.every);
-  const now = { ...part.whole[first / part.every] };
+  const [first, whole] = part.whole[above(part.wholeAt, index) - 1];
+  const now = { ...whole };
+  for (const name of part.lists) if (name in now) now[name] = now[name].slice();
   for (let at = first + 1; at <= index; at += 1) {
     for (const [name, change] of Object.entries(part.changes[at])) {
-      if (part.lists.has(name)) {
-        const [where, gone, comes] = change;
-        now[name] = now[name].slice(0, where).concat(comes, now[name].slice(where + gone));
-      } else {
-        now[name] = change;
-      }
+      if (part.lists.has(name)) for (const [where, gone, comes] of change) now[name].splice(where, gone, ...comes);
+      else now[name] = change;
     }
   }
   return told(part, now);

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice, takewhile
+from operator import eq
 from typing import Any, Final
 
 import msgspec
@@ -13,14 +17,18 @@ from pace_actors.domain.known import facts_of, shown_of
 from pace_actors.domain.state import ThreadState
 from pace_actors.replay.moments import Moment
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import ThreadKey
+from pace_actors.values import LiveTurn, ThreadKey
 
 Sections = dict[str, Any]
-"""Name → a value, or for those in `LISTS` a list of items, each of which is a list of plain values."""
+"""Name → a value, or for those in `LISTS` a list of items, each of which is a tuple of plain values."""
 
 LISTS: Final = ("system", "window", "pending", "requests", "left_out", "facts")
 """Sections of which a step is stored as what was cut out and put in."""
 DEFAULTS: Final = ThreadSettings()
+Item = tuple[Any, ...]
+Cut = tuple[int, int, list[Item]]
+"""Where, how many go, what comes instead."""
+_Places = dict[Any, list[int]]
 
 
 def sections(moment: Moment) -> Sections:
@@ -29,22 +37,24 @@ def sections(moment: Moment) -> Sections:
     return shown | {"hidden": hidden(moment)}
 
 
-def thread_sections(key: ThreadKey, state: ThreadState) -> Sections:
-    """What the planner would see at the time of the last turn, and the numbers behind it."""
-    context = assemble(key, state, now=state.last_activity)
+def thread_sections(key: ThreadKey, state: ThreadState, extracts: Extracts | None = None) -> Sections:
+    """What the planner would see at the time of the last turn, and the numbers behind it.
+
+    `extracts` remembers what it made of the moments before, for who looks at one thread at all of its moments.
+    """
+    extracts = extracts or Extracts()
+    context = assemble(key, state, now=state.last_activity, lines_of=extracts.lines_of)
     receipt = context.receipt
     settings = {name: getattr(state.settings, name) for name in ThreadSettings.__struct_fields__}
     return {
-        "system": [[line] for line in context.system.split("\n")] if context.system else [],
+        "system": [(line,) for line in context.system.split("\n")] if context.system else [],
         "summary": context.summary,
         "summary_version": [state.summary.version.generation, state.summary.version.number] if state.summary else None,
-        "pending": [
-            [turn.turn, (extract_lines(turn) or "").split("\n"), turn.turn in receipt.pending] for turn in state.pending
-        ],
-        "window": [[pair.turn, pair.user, pair.assistant] for pair in context.window],
-        "left_out": [[covers.first, covers.last] for covers in receipt.left_out],
+        "pending": extracts.items(state.pending, len(receipt.pending)),
+        "window": [(pair.turn, pair.user, pair.assistant) for pair in context.window],
+        "left_out": [(covers.first, covers.last) for covers in receipt.left_out],
         "requests": [
-            [request.version, request.base_version, request.covers.first, request.covers.last, request.by]
+            (request.version, request.base_version, request.covers.first, request.covers.last, request.by)
             for request in state.open_requests
         ],
         "chars": receipt.chars,
@@ -63,11 +73,35 @@ def thread_sections(key: ThreadKey, state: ThreadState) -> Sections:
     }
 
 
+class Extracts:
+    """The lines of pending turns, made once for all moments of a thread that are looked at in their order."""
+
+    def __init__(self) -> None:
+        self.lines_of = cache(extract_lines)
+        self._turns: tuple[LiveTurn, ...] = ()
+        self._hidden = 0
+        self._items: list[Item] = []
+
+    def items(self, turns: tuple[LiveTurn, ...], shown: int) -> list[Item]:
+        """Of each turn its number, its lines, and whether a context shows it, which it does of the newest ones.
+
+        Turns that were there and hidden at the moment before, too, keep their items.
+        """
+        hidden = len(turns) - shown
+        same = min(alike(self._turns, turns), self._hidden, hidden)
+        fresh = [(turn.turn, self._lines(turn), at >= hidden) for at, turn in enumerate(turns[same:], same)]
+        self._turns, self._hidden, self._items = turns, hidden, self._items[:same] + fresh
+        return self._items
+
+    def _lines(self, turn: LiveTurn) -> tuple[str, ...]:
+        return tuple((self.lines_of(turn) or "").split("\n"))
+
+
 def facts_sections(user: str, facts: FactsState) -> Sections:
     """Every fact that holds, newest first; which of them a moment's clock leaves out is said by `hidden`."""
     return {
         "facts": [
-            [fact.id, str(fact), fact.confidence_milli, fact.sensitive, fact.origin, fact.expires_at, [*fact.sources]]
+            (fact.id, str(fact), fact.confidence_milli, fact.sensitive, fact.origin, fact.expires_at, fact.sources)
             for fact in facts_of(user, facts, 0, include_sensitive=True)
         ],
         "tombstones": len(facts.tombstones),
@@ -102,31 +136,47 @@ class Texts:
 
 
 class Written:
-    """Sections as they are stored: the first whole, each one after that as what changed, whole again now and then."""
+    """Sections as they are stored: the first whole, each one after that as what changed, whole again now and then.
+
+    The next whole one stands where the changes since the last weigh as much as it did, and not before `EVERY` steps. So
+    all whole ones together weigh about as much as the changes, however long a list grows, and what is to be applied to
+    one of them weighs no more than itself.
+    """
 
     EVERY = 128
-    """A whole one stands at each multiple of this number, so that no more steps than that are ever applied."""
 
     def __init__(self, texts: Texts, before: Sections) -> None:
         self._number = texts.number
         self.shown = before
         """The last that was taken."""
-        self._last = self._numbered(before)
-        self.empty = self._last
-        self.whole: list[Sections] = []
-        self.changes: list[Sections] = []
+        self.empty = self._stored(before)
+        self.whole: list[tuple[int, msgspec.Raw]] = []
+        """Each with the number of its step."""
+        self.changes: list[msgspec.Raw] = []
+        self._since = self._weight = 0
 
     def take(self, shown: Sections | None) -> None:
         """The sections after one more step; None where they are what they were."""
-        now = self._last if shown is None else self._numbered(shown)
+        changed = self._stored({} if shown is None else changes(self.shown, shown))
         self.shown = self.shown if shown is None else shown
-        self.changes.append({} if shown is None else changes(self._last, now))
-        if (len(self.changes) - 1) % self.EVERY == 0:
-            self.whole.append(now)
-        self._last = now
+        self.changes.append(changed)
+        self._since += len(bytes(changed))
+        if self._is_due():
+            self.whole.append((len(self.changes) - 1, self._stored(self.shown)))
+            self._since, self._weight = 0, len(bytes(self.whole[-1][1]))
 
-    def _numbered(self, shown: Sections) -> Sections:
-        return {name: numbered(value, self._number) for name, value in shown.items()}
+    def _is_due(self) -> bool:
+        if not self.whole:
+            return True
+        return len(self.changes) - 1 - self.whole[-1][0] >= self.EVERY and self._since >= self._weight
+
+    def _stored(self, shown: Sections) -> msgspec.Raw:
+        return stored({name: numbered(value, self._number) for name, value in shown.items()})
+
+
+def stored(value: Any) -> msgspec.Raw:
+    """A plain value as it stands in the file: much smaller than as objects."""
+    return msgspec.Raw(msgspec.json.encode(value))
 
 
 def numbered(value: Any, number: Callable[[str], int], chars: int = 0) -> Any:
@@ -141,29 +191,77 @@ def numbered(value: Any, number: Callable[[str], int], chars: int = 0) -> Any:
 
 
 def changes(before: Sections, after: Sections) -> Sections:
-    """What has another value; of a list `[where, how many go, [what comes]]`."""
+    """What has another value; of a list its cuts."""
     found = {}
     for name, value in after.items():
         was = before[name]
         if was != value:
-            found[name] = splice(was, value) if name in LISTS else value
+            found[name] = cuts(was, value) if name in LISTS else value
     return found
 
 
-def splice(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
-    """How one list becomes another by a single cut.
+def cuts(before: Sequence[Any], after: Sequence[Any]) -> list[Cut]:
+    """How one list becomes another: cuts made one behind the other, each in the list that the ones before it left.
 
-    >>> splice([1, 2, 3, 4], [1, 5, 4])
-    [1, 2, [5]]
+    >>> cuts(["a", "b", "c", "d"], ["b", "c", "x", "d", "e"])
+    [(0, 1, []), (2, 0, ['x']), (4, 0, ['e'])]
     """
     shorter = min(len(before), len(after))
-    first = 0
-    while first < shorter and before[first] == after[first]:
-        first += 1
-    behind = 0
-    while behind < shorter - first and before[-1 - behind] == after[-1 - behind]:
-        behind += 1
-    return [first, len(before) - behind - first, list(after[first : len(after) - behind])]
+    first = alike(before, after)
+    behind = min(alike(reversed(before), reversed(after)), shorter - first)
+    return [
+        (first + where, gone, comes)
+        for where, gone, comes in _cuts(before[first : len(before) - behind], after[first : len(after) - behind])
+    ]
+
+
+def alike(one: Iterable[Any], other: Iterable[Any]) -> int:
+    """How many at the beginning are the same."""
+    return len([*takewhile(bool, map(eq, one, other))])
+
+
+def _cuts(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Cut]:
+    at = place = 0
+    old, new = _places(before), _places(after)
+    while at < len(before) or place < len(after):
+        went, came = at, place
+        at, place = _met(before, after, at, place, old, new)
+        yield came, at - went, list(after[came:place])
+        same = alike(islice(before, at, None), islice(after, place, None))
+        at, place = at + same, place + same
+
+
+def _met(
+    before: Sequence[Any], after: Sequence[Any], at: int, place: int, old: _Places, new: _Places
+) -> tuple[int, int]:
+    """Where both go on with the same: what only one of them has is passed over, else the nearer is waited for."""
+    while at < len(before) and place < len(after):
+        if before[at] == after[place]:
+            return at, place
+        there, here = _next(old, after[place], at), _next(new, before[at], place)
+        if there is None:
+            place += 1
+        elif here is None:
+            at += 1
+        elif there - at <= here - place:
+            at = there
+        else:
+            place = here
+    return len(before), len(after)
+
+
+def _places(items: Sequence[Any]) -> _Places:
+    places: _Places = {}
+    for at, item in enumerate(items):
+        places.setdefault(item, []).append(at)
+    return places
+
+
+def _next(places: _Places, item: Any, start: int) -> int | None:
+    """The first place of an item that is not before `start`."""
+    found = places.get(item, [])
+    at = bisect_left(found, start)
+    return found[at] if at < len(found) else None
 
 
 def plain(event: msgspec.Struct) -> dict[str, Any]:

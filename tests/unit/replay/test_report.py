@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +20,17 @@ from hypothesis import strategies as st
 import eventlog
 from eventlog import EventLog, MemoryLog
 from pace_actors import Pace
+from pace_actors.domain.escaping import escape_block
 from pace_actors.errors import InvalidInput
 from pace_actors.events import REGISTRY
 from pace_actors.replay import moment_at, moments
 from pace_actors.replay.report import page as pages
 from pace_actors.replay.report import report, sections
-from pace_actors.replay.report.sections import LISTS, splice
+from pace_actors.replay.report.sections import LISTS, Written, cuts
 from pace_actors.values import ThreadKey, UserKey
+from tests.support.as_json import as_stored
 from tests.support.cli import pace, pace_json
-from tests.support.histories import write_history
+from tests.support.histories import Writer, write_history
 from tests.support.skips import POSIX_ONLY
 
 ADA = ThreadKey("ada", "kitchen")
@@ -77,18 +81,19 @@ def told(made: Part, value: Any) -> Any:
 
 def walked(made: Part) -> Iterator[tuple[int, dict[str, Any]]]:
     """Position and sections of each step, by its changes alone, held against what stands there whole."""
-    now = made["empty"]
+    now, whole = made["empty"], dict(made["whole"])
     for at, (step, changes) in enumerate(zip(made["steps"], made["changes"], strict=True)):
-        now = dict(now)
-        for name, change in changes.items():
-            if name in LISTS:
-                where, gone, comes = change
-                now[name] = now[name][:where] + comes + now[name][where + gone :]
-            else:
-                now[name] = change
-        if at % made["every"] == 0:
-            assert made["whole"][at // made["every"]] == now
+        now = now | {name: cut(now[name], change) if name in LISTS else change for name, change in changes.items()}
+        assert whole.pop(at, now) == now
         yield step[0], told(made, now)
+    assert not whole
+
+
+def cut(items: list[Any], cuts: Iterable[Any]) -> list[Any]:
+    """A list after its cuts."""
+    for where, gone, comes in cuts:
+        items = [*items[:where], *comes, *items[where + gone :]]
+    return items
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +141,7 @@ def test_every_step_of_a_thread_leads_to_the_sections_of_its_moment(lived_log: E
     for batch, moment in moments(lived_log, ADA):
         if batch.position in steps:
             shown = {name: wanted[moment.position][name] for name in steps[batch.position]}
-            assert steps[batch.position] == msgspec.to_builtins(shown)
+            assert steps[batch.position] == as_stored(shown)
     assert {"summary", "window", "pending", "system", "requests", "hidden"} <= steps[batch.position].keys()
     assert any(shown["hidden"] for shown in steps.values())  # the source that was switched off
 
@@ -146,7 +151,7 @@ def test_every_step_of_a_user_leads_to_the_facts_of_its_moment(lived_log: EventL
     assert max(len(shown["facts"]) for shown in steps.values()) > 8
     for position, shown in list(steps.items())[::5]:
         moment = moment_at(lived_log, ADA, position)
-        assert shown == {name: msgspec.to_builtins(sections(moment)[name]) for name in shown}
+        assert shown == {name: as_stored(sections(moment)[name]) for name in shown}
 
 
 def test_whole_ones_stand_often_enough_in_a_long_thread() -> None:
@@ -154,16 +159,60 @@ def test_whole_ones_stand_often_enough_in_a_long_thread() -> None:
     write_history(log, ADA, 300)
     made = part("".join(report(log, [ADA])), "thread-0")
     assert len(list(walked(made))) == len(made["steps"]) > 500
-    assert len(made["whole"]) == -(-len(made["steps"]) // made["every"]) > 3
+    whole = [at for at, _ in made["whole"]]
+    assert whole[0] == 0
+    assert all(Written.EVERY <= other - one < 2 * Written.EVERY for one, other in pairwise(whole))
+    assert len(made["steps"]) - whole[-1] < 2 * Written.EVERY
 
 
-@given(st.lists(st.integers(0, 3)), st.lists(st.integers(0, 3)))
-def test_a_splice_makes_one_list_of_another(before: list[int], after: list[int]) -> None:
-    where, gone, comes = splice(before, after)
-    assert [*before[:where], *comes, *before[where + gone :]] == after
-    assert len(comes) <= len(after)
+def test_a_file_grows_with_the_events_however_many_turns_are_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: a model that is down for days makes no long file, and no long wait. Method: bytes and work are counted."""
+    made: Counter[str] = Counter()
+
+    def counted(text: str) -> str:
+        made[text] += 1
+        return escape_block(text)
+
+    monkeypatch.setattr("pace_actors.domain.context.escape_block", counted)
+    log = MemoryLog(REGISTRY)
+    writer = Writer(log, ADA)
+    for turn in range(1, 601):
+        writer.say(f"This is what was said in turn {turn}, and a few words more.")
+    stored = parsed("".join(report(log, [ADA]))).blocks["thread-0"]
+    assert moment_at(log, ADA, log.head()).state.displaced > 590
+    assert len(stored) < 420 * log.head()
+    assert 500 < len(made) <= made.total() < 1_300  # once each, but for "I see.", which every turn says
+    thread = msgspec.json.decode(stored)
+    whole, changes = (len(msgspec.json.encode(thread[name])) for name in ("whole", "changes"))
+    assert whole < changes * 2
+    *_, (_, last) = walked(thread)
+    assert last == {name: as_stored(sections(moment_at(log, ADA, log.head()))[name]) for name in last}
+
+
+@given(st.lists(st.integers(0, 6)), st.lists(st.integers(0, 6)))
+def test_cuts_make_one_list_of_another(before: list[int], after: list[int]) -> None:
+    made = cuts(before, after)
+    assert cut(before, made) == after
+    assert all(gone or comes for _, gone, comes in made)
     if before == after:
-        assert (gone, comes) == (0, [])
+        assert made == []
+
+
+ONE_COMES_ONE_GOES = {
+    "at the ends": ([*range(1, 100)], [*range(2, 101)]),
+    "between what is often there": (["a", 1, "b", 2, "b", 3, "b"], ["c", 2, "b", 3, "b", 4, "b"]),
+    "from the end to the front": ([*range(100)], [99, *range(99)]),
+    "one in the middle": ([*range(100)], [*range(50), "x", *range(51, 100)]),
+}
+
+
+@pytest.mark.parametrize("case", ONE_COMES_ONE_GOES)
+def test_what_is_in_both_lists_stays(case: str) -> None:
+    before, after = ONE_COMES_ONE_GOES[case]
+    made = cuts(before, after)
+    assert cut(before, made) == after
+    assert sum(gone + len(comes) for _, gone, comes in made) <= 6
+    assert len(made) <= 3
 
 
 def test_each_text_stands_in_the_file_once(lived_page: str) -> None:
