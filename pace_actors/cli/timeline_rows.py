@@ -89,7 +89,8 @@ def _all(line: Timeline) -> Iterator[Row]:
         asks = _asks(asked.get(row.position, ())) if row.key[1] else ()
         yield msgspec.structs.replace(row, words=(*row.words, *asks))
     for fact in line.facts:
-        decided = f"fact of turn {fact.turn} {_left_off(fact.decision)}" + (f": {fact.reason}" if fact.reason else "")
+        name = f"fact {fact.fact}" if fact.fact else "fact"
+        decided = f"{name} of turn {fact.turn} {_left_off(fact.decision)}" + (f": {fact.reason}" if fact.reason else "")
         yield Row(key=(fact.position, 1), kind="fact", at=fact.at, words=((decided, "dim"),))
 
 

@@ -13,14 +13,15 @@ import msgspec
 from msgspec.structs import replace
 
 from eventlog import EventLog
+from pace_actors.domain.facts_state import NOBODY, FactsState
 from pace_actors.domain.fold import Batch
 from pace_actors.domain.state import ThreadState
 from pace_actors.errors import InvalidInput
 from pace_actors.events import (
     CandidatesExtracted,
+    Decided,
     EraseThreadAsked,
     FactAdded,
-    FactForgotten,
     FactRejected,
     FactSuperseded,
     SettingsChanged,
@@ -130,7 +131,7 @@ class FactMark(msgspec.Struct, frozen=True, kw_only=True):
     """Of the decision."""
     at: Microseconds
     turn: int
-    """The last turn that said it."""
+    """The last turn of this thread that said it, up to then."""
     decision: str
     """`FactAdded`, `FactRejected`, …"""
     fact: int = 0
@@ -212,13 +213,14 @@ class Marks:
         """Which accepted summary, and where."""
         self._erasures: list[ErasureMark] = []
         self._facts: list[FactMark] = []
+        self._known = NOBODY
         self._before = ThreadSettings()
 
     def take(self, batch: Batch, moment: Moment) -> None:
         """One more batch."""
         self.taken += 1
         if batch.stream != self._past.key.stream:
-            self._take_facts(batch)
+            self._take_facts(batch, moment.facts)
             return
         heard, position = batch.heard, batch.position
         match heard:
@@ -326,22 +328,22 @@ class Marks:
             self._coverage.clear()  # only what holds when the stretch begins
         self._coverage.append(mark)
 
-    def _take_facts(self, batch: Batch) -> None:
-        heard = batch.heard
-        source = heard.source if isinstance(heard, CandidatesExtracted) else 0
+    def _take_facts(self, batch: Batch, after: FactsState) -> None:
+        before, self._known = self._known, after
         for place, decision in enumerate(batch.decided, 1):
-            sources = decision.sources if isinstance(decision, FactForgotten) else (source,)
+            named = getattr(decision, "fact", 0)
+            new = isinstance(decision, FactAdded) or (isinstance(decision, FactSuperseded) and not named)
+            fact = batch.version + place if new else named
+            sources = {*_said_in(batch, decision), *_sources_of(fact, after, before)}
             turn = max((self._turn_at.get(each, 0) for each in sources), default=0)
             if not turn:
                 continue
-            named = getattr(decision, "fact", 0)
-            new = isinstance(decision, FactAdded) or (isinstance(decision, FactSuperseded) and not named)
             mark = FactMark(
                 position=batch.position + place,
-                at=heard.at,
+                at=batch.heard.at,
                 turn=turn,
                 decision=type(decision).__name__,
-                fact=batch.version + place if new else named,
+                fact=fact,
                 reason=decision.reason if isinstance(decision, FactRejected) else "",
             )
             self._keep(self._facts, mark)
@@ -349,6 +351,18 @@ class Marks:
     def _keep(self, marks: list[M], mark: M) -> None:
         if mark.position >= self._start:
             marks.append(mark)
+
+
+def _said_in(batch: Batch, decision: Decided) -> tuple[int, ...]:
+    """The turn of what was heard, if the decision is on that; others follow for facts that were known before."""
+    heard = batch.heard
+    return (heard.source,) if isinstance(heard, CandidatesExtracted) and hasattr(decision, "item") else ()
+
+
+def _sources_of(fact: int, *states: FactsState) -> tuple[int, ...]:
+    """The turns that a fact comes from, by the first state that knows it: what is forgotten is in the one before."""
+    row = next((row for state in states if (row := state.row(fact)) is not None), None) if fact else None
+    return row.sources if row else ()
 
 
 def changes_between(before: ThreadSettings, after: ThreadSettings) -> Iterator[tuple[str, Any, Any]]:

@@ -245,6 +245,28 @@ def test_facts_that_are_hidden_are_not_shown(show: Open, tmp_path: Path) -> None
     assert shown == [["user likes coffee", "user likes tea"], ["user likes tea"], []]
 
 
+def test_a_fact_that_another_thread_replaced_is_told_where_it_was_said(show: Open, tmp_path: Path) -> None:
+    log = MemoryLog(REGISTRY)
+    writer = Writer(log, ADA)
+    lives = [msgspec.structs.replace(likes(value, at), key=b"home") for at, value in enumerate(("Lisbon", "Porto"))]
+    writer.learn(extracted(lives[0], source=writer.say("I live in Lisbon.")))
+    elsewhere = log.head() + 1_000
+    writer.learn(extracted(lives[1], source=elsewhere))
+    writer.learn(extracted(likes("tea", 2), source=elsewhere))
+    file = tmp_path / "replaced.html"
+    file.write_text("".join(report(log, [ADA])), encoding="utf-8")
+    driver = show(file)
+    driver.execute_script("select(0)")
+    settle(driver)
+    assert texts(driver, "#story .chain .link.fact button") == ["Fact added", "Fact replaced"]
+    driver.find_elements(By.CSS_SELECTOR, "#story .chain .link.fact button")[-1].click()
+    settle(driver)
+    assert driver.find_element(By.CSS_SELECTOR, "#story h2").text == "Facts of another thread"
+    steps = driver.execute_script("return page.thread.steps.map((step) => step.type)")
+    assert steps == ["TurnHeard", "FactsOpened", "CandidatesExtracted", "CandidatesExtracted"]  # not what is of no turn
+    is_clean(driver, file)
+
+
 def test_two_positions_are_compared(show: Open, place: Path, page: Path) -> None:
     driver, line = show(page), line_of(place)
     accepted = [bar for bar in line.bars if bar.request.outcome == "accepted" and not bar.invalidated]

@@ -75,7 +75,10 @@ function openThread(index, number) {
   thread.turnAt = turns;
   thread.turn = new Map(thread.line.turns.map((turn) => [turn.turn, turn]));
   const own = part.steps.filter((step) => step.length > 1).map((raw) => stepOf(part, raw, true));
-  const others = facts.steps.filter((raw) => !raw[4] || turns.has(raw[4])).map((raw) => stepOf(facts, raw, false));
+  const decided = new Set(thread.line.facts.map((fact) => fact.position));
+  const here = ([position, , , , source, events]) =>
+    !source || turns.has(source) || events.some((_, place) => decided.has(position + place));
+  const others = facts.steps.filter(here).map((raw) => stepOf(facts, raw, false));
   thread.steps = merged(own, others);
   thread.positions = thread.steps.map((step) => step.position);
   thread.bar = new Map(thread.line.bars.map((bar) => [`${bar.generation}.${bar.version}`, bar]));

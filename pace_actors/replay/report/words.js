@@ -132,7 +132,7 @@ const SAID = {
   FactsOpened: () => ({ title: "Facts", words: "the first event about this user" }),
   CandidatesExtracted(thread, step, heard) {
     const turn = thread.turnAt.get(step.source);
-    return { title: `Facts of turn ${turn ? turn.turn : heard.turn}`, words: factWords(step, heard) };
+    return { title: turn ? `Facts of turn ${turn.turn}` : "Facts of another thread", words: factWords(step, heard) };
   },
   FactStated: (thread, step, heard) => ({ title: "Stated", words: factWords(step, heard) }),
   ForgetAsked: (thread, step, heard) => ({

@@ -7,13 +7,14 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eventlog import MemoryLog
 from pace_actors.errors import InvalidInput
-from pace_actors.events import REGISTRY, EraseThreadAsked, Input, ResetAsked, SettingsChanged
+from pace_actors.events import REGISTRY, EraseThreadAsked, FactStated, ForgetAsked, Input, ResetAsked, SettingsChanged
 from pace_actors.replay import Timeline, moment_at, timeline
 from pace_actors.settings import ThreadSettings
-from pace_actors.values import ThreadKey
+from pace_actors.values import SECOND, Candidate, ThreadKey
 from tests.support.histories import Writer, likes, write_history
 from tests.support.made_facts import extracted
 
@@ -135,6 +136,51 @@ def test_facts_are_told_by_the_turn_that_said_them_and_only_of_this_thread() -> 
     named = writer.log.event_at(one.position)
     assert named is not None
     assert (named.type, named.version) == ("FactAdded", one.fact)
+
+
+def test_a_fact_that_gives_way_is_told_by_the_turn_that_said_it_and_not_by_what_it_gave_way_to() -> None:
+    """Goal: nobody is sent to the wrong turn. Method: facts of one turn are replaced, put out, lapse, are forgotten."""
+    writer = small()
+    old = writer.say("I live in Lisbon. I like tea.")
+    until = writer.now + 60 * SECOND
+    writer.learn(extracted(home("Lisbon", 0), likes("tea", 0, expires_at=until), source=old))
+    new = writer.say("I have moved to Porto.", seconds=100)
+    writer.learn(replace(extracted(home("Porto", 1), source=new), at=writer.now))
+    told = timeline(writer.log, ADA).facts
+    names = {mark.decision: mark.fact for mark in told if mark.turn == 1}
+    assert [(mark.turn, mark.decision) for mark in told] == [
+        (1, "FactAdded"), (1, "FactAdded"), (1, "FactLapsed"), (2, "FactAdded"), (1, "FactReplaced"),
+    ]  # fmt: skip
+    assert [mark.fact for mark in told if mark.decision == "FactAdded"][:2] == [
+        names["FactReplaced"],
+        names["FactLapsed"],
+    ]
+
+
+def test_what_was_stated_is_of_no_turn_and_what_it_replaces_of_the_turn_that_said_it() -> None:
+    writer = small()
+    source = writer.say("I live in Lisbon.")
+    writer.learn(extracted(home("Lisbon", 0), source=source))
+    expiring = home("Porto", 1, 1000, expires_at=writer.now + 60 * SECOND)
+    writer.learn(FactStated(at=writer.now, candidate=expiring, origin="stated", active_max=200))
+    source = writer.say("I like tea.", seconds=100)
+    writer.learn(replace(extracted(likes("tea", 2), source=source), at=writer.now))  # and what was stated lapses
+    told = timeline(writer.log, ADA).facts
+    assert [(mark.turn, mark.decision) for mark in told] == [(1, "FactAdded"), (1, "FactReplaced"), (2, "FactAdded")]
+
+
+def test_a_fact_that_is_forgotten_without_its_turns_is_told_by_the_turn_that_said_it() -> None:
+    writer = small()
+    writer.learn(extracted(likes("tea", 0), source=writer.say("I like tea.")))
+    (added,) = timeline(writer.log, ADA).facts
+    writer.learn(ForgetAsked(at=writer.now, facts=(added.fact,), keep_turns=True, until=writer.now))
+    forgotten = timeline(writer.log, ADA).facts[-1]
+    assert (forgotten.turn, forgotten.decision, forgotten.fact) == (1, "FactForgotten", added.fact)
+
+
+def home(value: str, at: int, confidence: int = 800, **more: Any) -> Candidate:
+    """`(user, lives in, <value>)`: one place at a time."""
+    return replace(likes(value, at, confidence, **more), key=b"home")
 
 
 def test_a_stretch_has_what_lies_in_it_and_bars_that_reach_into_it(long: MemoryLog) -> None:
