@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pace_actors.domain.context import Receipt
 from pace_actors.domain.state import ThreadState
+from pace_actors.domain.wording import ranges as ranges  # noqa: PLC0414 - commands take both from here
+from pace_actors.domain.wording import turns_named as turns_named  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -54,21 +55,6 @@ def coverage_shown(receipt: Receipt) -> Coverage:
     )
 
 
-def ranges(turns: Sequence[int]) -> str:
-    """`1–3, 5`: numbers as ranges.
-
-    >>> ranges([1, 2, 3, 5])
-    '1–3, 5'
-    """
-    parts: list[list[int]] = []
-    for turn in turns:
-        if parts and turn == parts[-1][1] + 1:
-            parts[-1][1] = turn
-        else:
-            parts.append([turn, turn])
-    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in parts)
-
-
 def parts_of(coverage: Coverage) -> list[tuple[str, str]]:
     """Words and colour of each part, oldest turns first."""
     parts = []
@@ -80,11 +66,6 @@ def parts_of(coverage: Coverage) -> list[tuple[str, str]]:
     if coverage.window:
         parts.append((f"{ranges(coverage.window)} word for word", WINDOW))
     return parts
-
-
-def turns_named(first: int, last: int) -> str:
-    """`turn 4`, `turns 1–4`."""
-    return f"turn {first}" if first == last else f"turns {first}–{last}"
 
 
 def coverage_line(coverage: Coverage) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from pace_actors.domain.extracts import line_of
+from pace_actors.domain.wording import counted as counted  # noqa: PLC0414 - commands take all of it from here
 from pace_actors.values import Microseconds, ThreadKey
 
 if TYPE_CHECKING:
@@ -84,11 +85,6 @@ def shown_time(at: Microseconds) -> str:
 def iso_time(at: Microseconds) -> str:
     """`2026-03-02T07:15:00Z`: a time that `--now` takes again."""
     return datetime.fromtimestamp(at / 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 turn`, `12 turns`, `12,000 turns`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def shown_bytes(number: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice, product
+from itertools import islice, product
 from typing import Final
 
 import msgspec
@@ -95,15 +95,17 @@ def seen_by(log: EventLog, key: ThreadKey, batch: Batch, ref: ContextRef) -> See
     (same, _), context, facts = best
     return Seen(
         key=key, batch=batch, ref=ref, position=position, state=state, known=facts, context=context, same=same,
-        erased=batch.erased or _has_lost_words(log, user, ref),
+        erased=batch.erased or _has_lost_words(log, facts, ref),
     )  # fmt: skip
 
 
-def _has_lost_words(log: EventLog, user: UserKey, ref: ContextRef) -> bool:
-    """Whether something that was found, or a fact, is erased now."""
+def _has_lost_words(log: EventLog, known: FactsState, ref: ContextRef) -> bool:
+    """Whether something that was found, or a fact that was shown, is erased now."""
     found = (log.event_at(hit.position) for hit in ref.hits)
-    facts = (next(iter(log.read(user.stream, fact - 1, limit=1)), None) for fact in ref.facts)
-    return any(event is None or event.erased for event in chain(found, facts))
+    said = (row.said for row in map(known.row, ref.facts) if row is not None)
+    return any(event is None or event.erased for event in found) or any(
+        not (each.subject or each.predicate or each.value) for each in said
+    )
 
 
 # --- what an index had found ------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from eventlog import EventLog
 from pace_actors.domain.fold import Batch
 from pace_actors.domain.state import ThreadState
+from pace_actors.domain.wording import counted, facts_named, turns_named
 from pace_actors.errors import InvalidInput
 from pace_actors.events import (
     AnswerArrived,
@@ -27,7 +28,7 @@ from pace_actors.replay.why.chain import (
     judged_words,
     place_of_decision,
 )
-from pace_actors.values import ThreadKey, UserKey, Version
+from pace_actors.values import RejectReason, ThreadKey, UserKey, Version
 
 BASES_MAX = 3
 """Of the summaries that one goes on from, so many are told, the last ones."""
@@ -63,7 +64,7 @@ def request_links(
     assert batch is not None
     covers, base = request.asked.covers, request.asked.base_version
     on = f"on version {base}" if base else "on no summary"
-    words = f"version {request.asked.version} was asked for: turns {covers.first}–{covers.last}, {on}"
+    words = f"version {request.asked.version} was asked for: {turns_named(covers.first, covers.last)}, {on}"
     place = request.position - batch.position
     return [*links, decided_link(batch, place, "request", words, rule="T7", depth=depth)]
 
@@ -81,13 +82,13 @@ def base_links(log: EventLog, past: History, name: Version, *, depth: int) -> li
             batch = read_batch(log, answer.position)
             assert batch is not None
             covers = request.asked.covers
-            words = f"version {number} had been accepted: it took in turns {covers.first}–{covers.last}"
+            words = f"version {number} had been accepted: it took in {turns_named(covers.first, covers.last)}"
             found.append(heard_link(batch, "base", words, depth=depth))
         else:
             more, first = more + 1, answer.position
         number = request.asked.base_version
     if more:
-        words = f"{more} summaries before it, each on the one before; this is the first"
+        words = f"{counted(more, 'summary', 'summaries')} before it, each on the one before; this is the first"
         found.append(Link(role="base", words=words, position=first, stream=past.key.stream, depth=depth))
     return found[::-1]
 
@@ -100,7 +101,7 @@ def answer_links(log: EventLog, position: int, *, depth: int = 0) -> list[Link]:
     assert isinstance(heard, AnswerArrived)
     place = place_of_decision(batch, (SummaryAccepted, SummaryRejected))
     decision = batch.decided[place - 1]
-    what = heard.failure or f"{heard.chars} characters"
+    what = heard.failure or counted(heard.chars, "character")
     arrived = heard_link(batch, "answer", f"an answer for version {heard.version} arrived: {what}", depth=depth)
     if isinstance(decision, SummaryRejected):
         rule, words = ANSWER_REFUSED[decision.reason]
@@ -127,12 +128,13 @@ def _answer(log: EventLog, past: History, batch: Batch) -> Why:
         return Why(question=question, verdict=verdict, rule="T13", links=tuple(links))
     rule, words = ANSWER_REFUSED[decision.reason]
     verdict = (
-        f"The answer at position {batch.position} was refused as {decision.reason}: {words}{_numbers(before, heard)}."
+        f"The answer at position {batch.position} was refused as {decision.reason}: {words}"
+        f"{_numbers(before, heard, decision.reason)}."
     )
     return Why(question=question, verdict=verdict, rule=rule, links=tuple(links))
 
 
-def _numbers(before: ThreadState, heard: AnswerArrived) -> str:
+def _numbers(before: ThreadState, heard: AnswerArrived, reason: RejectReason) -> str:
     """What was compared."""
     if not before.live:
         return f". It was for session {heard.session}, and none was live"
@@ -145,7 +147,7 @@ def _numbers(before: ThreadState, heard: AnswerArrived) -> str:
     if heard.version <= before.accepted_version:
         return f". Version {before.accepted_version} had been accepted, which is newer than {heard.version}"
     judged = judged_words(heard)
-    return f" ({judged})" if judged and not heard.failure else ""
+    return f" ({judged})" if judged and reason == "not_a_summary" else ""
 
 
 def _what_came_between(log: EventLog, past: History, before: ThreadState, heard: AnswerArrived) -> list[Link]:
@@ -192,7 +194,7 @@ def _candidate(log: EventLog, batch: Batch, position: int) -> Why:
     links.append(heard_link(batch, "extraction", f"candidate {rejected.item + 1} was found in it"))
     links.append(decided_link(batch, place, "decision", f"it was refused as {rejected.reason}: {words}", rule=rule))
     known = len(replay_facts(log, owner, at=batch.position - 1).active)
-    verdict = f"The candidate was refused as {rejected.reason}: {words}. {known} facts held at that moment."
+    verdict = f"The candidate was refused as {rejected.reason}: {words}. {counted(known, 'fact')} held at that moment."
     return Why(question=f"why was the candidate at position {position} refused?", verdict=verdict, rule=rule,
                links=tuple(sorted(links, key=lambda link: link.position)))  # fmt: skip
 
@@ -207,6 +209,6 @@ def _forgettings(log: EventLog, owner: UserKey, before: int) -> list[Link]:
             batch = read_batch(log, event.position)
             assert batch is not None
             assert isinstance(batch.heard, ForgetAsked)
-            what = "everything" if batch.heard.everything else f"facts {', '.join(map(str, batch.heard.facts))}"
+            what = "everything" if batch.heard.everything else facts_named(batch.heard.facts)
             found.append(heard_link(batch, "fence", f"{what} had been forgotten", rule="F2"))
     return found

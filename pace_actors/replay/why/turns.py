@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from eventlog import EventLog
 from pace_actors.domain.fold import Batch, batches
-from pace_actors.domain.state import ThreadState
+from pace_actors.domain.state import EMPTY, ThreadState
+from pace_actors.domain.wording import counted, turns_named
 from pace_actors.errors import InvalidInput
 from pace_actors.events import CandidatesExtracted, FactAdded, FactConfirmed, FactRejected, FactSuperseded
+from pace_actors.replay.fold import evolved
 from pace_actors.replay.history import History, PastTurn, history, read_batch
-from pace_actors.replay.moments import moments
 from pace_actors.replay.why.answers import answer_links, request_links
 from pace_actors.replay.why.chain import CANDIDATE_REFUSED, Link, Why, decided_link, heard_link
-from pace_actors.values import Covers, ThreadKey, UserKey
+from pace_actors.replay.why.shown import How, shown_at, silence_words
+from pace_actors.values import ThreadKey, UserKey
 
 ANSWERS_MAX = 8
 """Of the requests that took a turn in, so many are told one by one."""
@@ -36,8 +38,10 @@ def why_turn(log: EventLog, key: ThreadKey, turn: int) -> Why:
     links += learnt_links(log, key, told)
     links += gone_links(log, past, told)
     links.sort(key=lambda link: link.position)
-    links += _reached(log, past, told)
-    return Why(question=f"what became of turn {turn}?", verdict=_verdict(past, told), links=tuple(links))
+    reached = _Reached(log, past, told)
+    links += reached.links
+    verdict, rule = _verdict(past, told, reached.state)
+    return Why(question=f"what became of turn {turn}?", verdict=verdict, rule=rule, links=tuple(links))
 
 
 def gone_links(log: EventLog, past: History, told: PastTurn) -> list[Link]:
@@ -69,7 +73,7 @@ def learnt_links(log: EventLog, key: ThreadKey, told: PastTurn) -> list[Link]:
         heard = batch.heard
         if not isinstance(heard, CandidatesExtracted) or heard.source != told.position:
             continue
-        found = f"{len(heard.candidates)} candidates" if heard.candidates else "nothing"
+        found = counted(len(heard.candidates), "candidate") if heard.candidates else "nothing"
         links.append(heard_link(batch, "extraction", f"{heard.extractor} found {found} in it"))
         links += [link for place in range(1, len(batch.decided) + 1) for link in _learnt(batch, place)]
     return links
@@ -109,56 +113,74 @@ def _summaries(log: EventLog, past: History, told: PastTurn) -> list[Link]:
             if answer.name == request.name:
                 links += answer_links(log, answer.position, depth=1)
     if len(asked) > ANSWERS_MAX:
-        links.append(Link(role="request", words=f"{len(asked) - ANSWERS_MAX} more requests took it in",
+        links.append(Link(role="request", words=f"{counted(len(asked) - ANSWERS_MAX, 'more request')} took it in",
                           position=asked[ANSWERS_MAX].position))  # fmt: skip
     return links
 
 
-def _reached(log: EventLog, past: History, told: PastTurn) -> list[Link]:
-    """In which of the contexts that later turns answer the turn stood, and how."""
-    stood = [(turn, how) for turn, how in _places(log, past, told) if how]
-    links = []
-    for how, group in groupby(stood, key=lambda each: each[1]):
-        turns = [turn for turn, _ in group]
-        names = f"turn {turns[0]}" if len(turns) == 1 else f"turns {turns[0]}–{turns[-1]}"
-        batch = read_batch(log, past.turns[turns[0]].position)
-        if batch is not None:
-            links.append(heard_link(batch, "context", f"{how} in the contexts that {names} answer"))
-    return links
+class _Reached:
+    """In which of the contexts that later turns answer the turn stood, and how; and the thread's last state."""
+
+    def __init__(self, log: EventLog, past: History, told: PastTurn) -> None:
+        self.state = EMPTY
+        self._past = past
+        self._told = told
+        stood = [(turn, how) for turn, how in self._places(log) if how]
+        self.links = [
+            link for how, group in groupby(stood, key=lambda each: each[1]) for link in _stood(log, group, how)
+        ]
+
+    def _places(self, log: EventLog) -> Iterator[tuple[PastTurn, How | None]]:
+        told = self._told
+        later = {
+            turn.context.stream_version: turn
+            for turn in self._past.turns.values()
+            if turn.turn > told.turn and turn.context is not None and turn.context.stream_version >= told.version
+        }
+        for batch in batches(log.read(self._past.key.stream)):
+            self.state = evolved(self.state, batch)
+            turn = later.get(self.state.version)
+            if turn is not None and turn.context is not None and self.state.session == told.session:
+                shown = shown_at(self._past.key, self.state, turn.context.now)
+                yield turn, shown.turn(told.turn, turn.context.left_out)
 
 
-def _places(log: EventLog, past: History, told: PastTurn) -> Iterator[tuple[int, str]]:
-    later = {
-        turn.context.stream_version: turn
-        for turn in past.turns.values()
-        if turn.turn > told.turn and turn.context is not None and turn.context.stream_version >= told.version
-    }
-    for batch, moment in moments(log, past.key):
-        turn = later.get(moment.state.version) if batch.stream == past.key.stream else None
-        if turn is not None and turn.context is not None:
-            yield turn.turn, _stood(moment.state, told.turn, turn.context.left_out)
+def _stood(log: EventLog, group: Iterable[tuple[PastTurn, How | None]], how: How) -> Iterator[Link]:
+    """One link for contexts in a row in which a turn stood alike."""
+    turns = [turn for turn, _ in group]
+    first, last = turns[0], turns[-1]
+    names = f"turn {first.turn} answers" if first == last else f"{turns_named(first.turn, last.turn)} answer"
+    batch = read_batch(log, first.position)
+    if batch is not None:
+        contexts = "context" if first == last else "contexts"
+        yield heard_link(batch, "context", f"{how.words} in the {contexts} that {names}", rule=how.rule)
 
 
-def _stood(state: ThreadState, turn: int, left_out: tuple[Covers, ...]) -> str:
-    if any(turn in covers for covers in left_out):
-        return "left out for length"
-    if any(each.turn == turn for each in state.window):
-        return "word for word"
-    if any(each.turn == turn for each in state.pending):
-        return "as a one-line extract"
-    return "within the summary" if state.covers is not None and turn in state.covers else ""
-
-
-def _verdict(past: History, told: PastTurn) -> str:
+def _verdict(past: History, told: PastTurn, state: ThreadState) -> tuple[str, str]:
+    """What became of it in words, and the rule behind that."""
     name = f"Turn {told.turn}"
     if told.erased_at:
-        return f"{name} was erased at position {told.erased_at}."
+        return f"{name} was erased at position {told.erased_at}.", "F10"
     if told.withdrawn_at:
-        return f"{name} was withdrawn at position {told.withdrawn_at}."
+        return f"{name} was withdrawn at position {told.withdrawn_at}.", "T15"
     end = past.end_of(told.session)
-    over = f" Its session ended at position {end.position} ({end.reason}), so nothing of it is shown." if end else ""
+    if end is not None:
+        over = f"Its session ended at position {end.position} ({end.reason}), so nothing of it is shown."
+        return f"{name} {_part(told, None)}. {over}", "T16"
+    how = shown_at(past.key, state, state.last_activity).turn(told.turn)
+    silence = silence_words(state)
+    until = f" That holds until {silence} (T16)." if silence else ""
+    return f"{name} {_part(told, how)}.{until}", how.rule if how else ""
+
+
+def _part(told: PastTurn, how: How | None) -> str:
+    """The part of the conversation in which a turn is or was, and how it is shown there if it is."""
     if told.covered_at:
-        return f"{name} is covered by a summary since position {told.covered_at}.{over}"
+        within = f"is covered by a summary since position {told.covered_at}"
+        return within if how is None or how.rule != "T21" else f"{within}, which is {how.words.rpartition(' is ')[2]}"
     if told.displaced_at:
-        return f"{name} left the window at position {told.displaced_at}, and no summary covers it.{over}"
-    return f"{name} is in the window, word for word.{over}" if not end else f"{name} was in the window.{over}"
+        waits = f"left the window at position {told.displaced_at}, and no summary covers it"
+        return waits if how is None else f"{waits}: it is {'' if how.rule == 'T21' else 'shown '}{how.words}"
+    if how is None:
+        return "was in the window"
+    return f"is in the window, {how.words if how.rule == 'T5' else f'and {how.words}'}"

@@ -85,7 +85,7 @@ def test_the_context_of_a_receipt_is_the_one_that_the_planner_saw(tmp_path: Path
 
 def test_a_chain_is_told_with_rules_and_places(ada: Path) -> None:
     told = pace("why", ada, "--turn", "1", "--thread", "move").stdout
-    for words in ("Turn 1 is covered by a summary", "[T6]", "was asked for: turns", "it was accepted", "[T14]"):
+    for words in ("Turn 1 is covered by a summary", "[T6]", "was asked for: turn", "it was accepted", "[T14]"):
         assert words in told
     plain = pace_json("why", ada, "--turn", "1", "--thread", "move")
     assert plain["links"][0]["event"]["type"] == "TurnHeard"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 import eventlog
 from eventlog import MemoryLog
-from pace_actors.domain.context import Receipt
+from pace_actors.domain.context import Receipt, assemble
 from pace_actors.domain.fold import batches
 from pace_actors.errors import InvalidInput
 from pace_actors.events import (
@@ -73,6 +75,13 @@ def answered(log: MemoryLog, text: str = "It goes on.", **fields: Any) -> int:
     return head + 1
 
 
+def asked(log: MemoryLog, words: str) -> Receipt:
+    """A turn that answers a context; its receipt."""
+    receipt = assemble(ADA, thread_state(log, ADA), now=START, user_text=words).receipt
+    write(log, ADA, replace(turn(words), context=receipt.ref))
+    return receipt
+
+
 # --- contexts ---------------------------------------------------------------------------------------------------------
 def test_every_context_is_made_again_from_its_receipt(talk: Talk) -> None:
     """Goal: a receipt and the log say what the planner saw. Method: each context of a conversation, byte for byte."""
@@ -126,6 +135,60 @@ def test_a_receipt_that_led_to_no_turn_is_told_so(talk: Talk) -> None:
             why_context(log, "kitchen")
 
 
+def test_what_a_context_cut_or_left_out_is_told_so(tmp_path: Path) -> None:
+    """Goal: nothing is called shown that was not. Method: a turn, a summary and facts in a budget that is too small."""
+    from pace_actors import Pace
+
+    with Pace.open(tmp_path / "p", recall=False, window=1) as running:
+        talk = running.thread("kitchen", user="ada")
+        for words in ("I live in Lisbon.", "My sister is called Mira.", "The lamp is broken.", "word " * 200):
+            talk.record(words, "ok")
+            assert running.wait_idle(30)
+        talk.settings(context_chars=500)
+        context = talk.context("What now?")
+        talk.record("What now?", "ok", context=context)
+        found = why_context(running.log, context.receipt.hash)
+    assert (context.receipt.facts, "[…]" in context.window[0].user) == ((), True)
+    shown, whole = context.window[0].chars, len("word " * 200 + "ok")
+    told = [each.words for each in found.links if each.role == "turn"]
+    assert told[0] == f"turn 4: shown cut to {shown} of {whole:,} characters"
+    assert "1 turn word for word (1 cut)" in found.verdict
+    assert "a summary of turns 1–3 (cut away)" in found.verdict
+    assert link(found, "summary").words == "the summary: cut away, for length"
+    assert "0 facts (2 more left out for length)" in found.verdict
+    assert "left out for length" in link(found, "fact").words
+
+
+def test_a_summary_that_is_cut_says_how_far() -> None:
+    log = small("one", "two", context_chars=400, summary_sentences=20)
+    text = "They talk of lamps. " * 30
+    answered(log, text, sentence_ends=tuple(range(19, len(text), 20)))
+    receipt = asked(log, "hm?")
+    found = why_context(log, receipt.hash)
+    assert re.search(r"a summary of turn 1 \(cut to \d+ of \d+ characters\)", found.verdict), found.verdict
+    told = why_turn(log, ADA, 1)
+    assert re.search(r"covered by a summary since position \d+, which is cut to \d+ of", told.verdict), told.verdict
+    assert (told.rule, told.links[-1].rule) == ("T21", "T21")
+
+
+def test_a_fact_whose_words_are_erased_is_told_so_and_is_the_cause(tmp_path: Path) -> None:
+    from pace_actors import Pace
+
+    with Pace.open(tmp_path / "p", recall=False) as running:
+        secret, kitchen = running.thread("secret", user="ada"), running.thread("kitchen", user="ada")
+        secret.record("I work at the mint.", "ok")
+        assert running.wait_idle(30)
+        context = kitchen.context("hm?")
+        kitchen.record("hm?", "ok", context=context)
+        secret.erase()
+        assert running.wait_idle(30)
+        found = why_context(running.log, context.receipt.hash)
+        (fact,) = context.receipt.facts
+        assert link(found, "fact").words == f"fact {fact}, whose words are erased"
+        assert "erased since" in link(found, "turn").words
+        assert "words of it were erased" in found.links[-1].words
+
+
 # --- turns ------------------------------------------------------------------------------------------------------------
 def test_every_turn_has_a_story_that_agrees_with_the_state(talk: Talk) -> None:
     with eventlog.open(talk[0], REGISTRY, readonly=True) as log:
@@ -152,6 +215,25 @@ def test_a_turn_is_followed_into_the_contexts_that_it_reached(talk: Talk) -> Non
         reached = [each.words for each in why_turn(log, KITCHEN, 4).links if each.role == "context"]
     assert reached[0] == "word for word in the contexts that turns 5–6 answer"
     assert reached[-1].startswith("within the summary in the contexts that turns ")
+
+
+def test_a_turn_that_the_budget_cut_or_left_out_is_not_called_shown() -> None:
+    log = small("word " * 200, window=2, context_chars=500)
+    asked(log, "What now?")
+    found = why_turn(log, ADA, 1)
+    assert found.verdict.startswith("Turn 1 is in the window, and left out for length.")
+    assert found.rule == "T21"
+    assert re.fullmatch(r"cut to \d+ of 1,002 characters in the context that turn 2 answers", found.links[-1].words)
+    asked(log, "And now?")
+    assert why_turn(log, ADA, 1).links[-1].words == "left out for length in the context that turn 3 answers"
+
+
+def test_a_turn_is_shown_until_silence_ends_its_session() -> None:
+    found = why_turn(small("hello"), ADA, 1)
+    until = "That holds until silence ends its session at 2023-11-14 22:33 UTC (T16)."
+    assert found.verdict == f"Turn 1 is in the window, word for word. {until}"
+    log = small("hello", resume="always")
+    assert why_turn(log, ADA, 1).verdict == "Turn 1 is in the window, word for word."
 
 
 def test_a_withdrawn_turn_leads_to_what_was_forgotten(talk: Talk) -> None:
