@@ -33,7 +33,9 @@ EXAMPLES = examples(
 @click.option("--turn", metavar="TURN", help="What became of a turn, by its number, its id, or a place.")
 @click.option("--fact", type=click.IntRange(min=1), metavar="ID", help="Where a fact comes from, and how it left.")
 @click.option("--rejected", metavar="POSITION", help="Why an answer, or a candidate for a fact, was refused.")
-@click.option("--missing", metavar="WORDS", help="Why the context of a thread does not have these words.")
+@click.option(
+    "--missing", metavar="WORDS", help="Why the context of a thread does not have these words, whole ones first."
+)
 @click.option("--at", metavar="PLACE", help="With --missing: as it was at a position, a time, turn:NUMBER, …")
 @click.option("--thread", help="Which thread; not needed where there is only one.")
 @user_option
@@ -51,7 +53,8 @@ def command(
 ) -> None:
     """Say why: a chain of events, each with what it means there and the rule that decided (docs/rules.md).
 
-    Ask one thing. The receipt of a context is in `context.receipt.hash`, and in the log with the turn that answers it;
+    Ask one thing. The words of --missing are looked for as words of their own first, then as a part of longer ones. The
+    receipt of a context is in `context.receipt.hash`, and in the log with the turn that answers it;
     `pace log --type TurnHeard` lists turns, `pace facts` facts, `pace log --type SummaryRejected` what was refused.
     """
     asked = {name: value for name, value in questions.items() if value is not None}

@@ -79,10 +79,11 @@ def word_end(text: str, limit: int) -> int:
     ends = grapheme_ends(text, limit)
     for end in reversed(ends):
         last, following = text[end - 1], text[end]
-        if not last.isspace() and (following.isspace() or _unspaced(last) or _unspaced(following)):
+        if not last.isspace() and (following.isspace() or unspaced(last) or unspaced(following)):
             return end
     return len(text[: ends[-1]].rstrip()) if ends else 0
 
 
-def _unspaced(char: str) -> bool:
+def unspaced(char: str) -> bool:
+    """Whether a character is of a script that puts no blanks between words."""
     return not char.isascii() and _UNSPACED.match(char) is not None

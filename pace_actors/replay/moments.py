@@ -14,7 +14,7 @@ from pace_actors.domain.fold import Batch, batches
 from pace_actors.domain.known import shown_of
 from pace_actors.domain.state import EMPTY, ThreadState
 from pace_actors.replay.fold import evolved
-from pace_actors.values import ThreadKey, UserKey
+from pace_actors.values import Microseconds, ThreadKey, UserKey
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,9 +27,11 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     batch: Batch | None = None
     """The batch that led to it; None before the first."""
 
-    def context(self, user_text: str | None = None, *, include_sensitive: bool = False) -> Context:
-        """What the planner would have seen then, at the time of the last turn, without what an index finds."""
-        now = self.state.last_activity
+    def context(
+        self, user_text: str | None = None, *, now: Microseconds | None = None, include_sensitive: bool = False
+    ) -> Context:
+        """What the planner would have seen then, or at a time behind it, without what an index finds."""
+        now = self.state.last_activity if now is None else now
         known = shown_of(self.key.user, self.facts, now, include_sensitive=include_sensitive)
         return assemble(self.key, self.state, now=now, user_text=user_text, facts=known)
 

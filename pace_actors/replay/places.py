@@ -75,6 +75,12 @@ def is_receipt(log: EventLog, words: str, key: ThreadKey | None = None) -> bool:
     return _read(log, words, key)[0] == "receipt"
 
 
+def time_at(log: EventLog, words: str, key: ThreadKey | None = None) -> Microseconds | None:
+    """The time that words for a place say; None where they mean another place. Raises `InvalidInput`."""
+    kind, rest = _read(log, words, key)
+    return _moment(rest) if kind == "time" else None
+
+
 def _read(log: EventLog, words: str, key: ThreadKey | None) -> tuple[str, str]:
     """By which kind of place words mean one, and what is left of them."""
     words = words.strip()

@@ -10,9 +10,10 @@
 | `decided FactEvicted`, `heard ResetAsked` | the batch that led there has such an event |
 | anything else | a Python expression over `state`, `facts`, `context`, `batch`, `position` is true |
 
-Words are compared without regard to case, also inside other words. A context has no sensitive facts, because the
-planner sees them where it asks for them only, and not what an index had found, because that is in no log. `shrink`
-knows `diverges` besides, which is asked of decisions, not of moments.
+Words are compared without regard to case, also inside longer words: `contains "Ann"` holds of "cannot"; only
+`pace why --missing` looks for whole words first. A context has no sensitive facts, because the planner sees them where
+it asks for them only, and not what an index had found, because that is in no log. `shrink` knows `diverges` besides,
+which is asked of decisions, not of moments.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Final
 
 from pace_actors.domain.fold import Batch
 from pace_actors.domain.known import facts_of
+from pace_actors.domain.words import Words
 from pace_actors.errors import InvalidInput
 from pace_actors.events import (
     REGISTRY,
@@ -84,9 +86,9 @@ def predicate(words: str) -> Where:
     """What the words ask. Raises `InvalidInput` for what is neither one of the forms nor an expression."""
     words = words.strip()
     if found := CONTAINS.fullmatch(words):
-        return _contains(found["part"], found["words"].casefold())
+        return _contains(found["part"], Words(found["words"]))
     if found := EXISTS.fullmatch(words):
-        return _contains("facts", found["words"].casefold())
+        return _contains("facts", Words(found["words"]))
     if found := _COVERS.fullmatch(words):
         return SummaryCovers(int(found["turn"]))
     if found := _SIZE.fullmatch(words):
@@ -114,12 +116,12 @@ def _name(event: Heard | Decided) -> str:
     return REGISTRY.name_of(type(event))
 
 
-def _contains(part: str, words: str) -> Where:
+def _contains(part: str, words: Words) -> Where:
     text = PARTS[part]
     return Where(
-        lambda moment: words in text(moment).casefold(),
+        lambda moment: words.anywhere_in(text(moment)),
         cheap=part in ("window", "summary"),
-        may_begin=lambda batch: any(words in said.casefold() for said in texts_of(batch.heard)),
+        may_begin=lambda batch: any(map(words.anywhere_in, texts_of(batch.heard))),
     )
 
 

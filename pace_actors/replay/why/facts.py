@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from eventlog import EventLog
 from pace_actors.domain.fold import Batch, batches
 from pace_actors.domain.known import LEFT
+from pace_actors.domain.wording import counted
 from pace_actors.errors import InvalidInput
 from pace_actors.events import (
     CandidatesExtracted,
@@ -36,7 +37,7 @@ def why_fact(log: EventLog, key: UserKey, fact: int) -> Why:
     words = ""
     for batch in batches(log.read(key.stream)):
         for place, decision in enumerate(batch.decided, 1):
-            if _name_of(batch, place) != fact:
+            if fact_in(batch, place) != fact:
                 continue
             if not links or isinstance(decision, FactConfirmed):
                 links += _saying(log, batch)
@@ -49,14 +50,13 @@ def why_fact(log: EventLog, key: UserKey, fact: int) -> Why:
     holds = row is not None and row.active
     shown, count = _contexts(log, key, fact)
     verdict = f"Fact {fact} {'holds' if holds else 'does not hold'}: it {words}. "
-    verdict += (
-        f"{count} turns answer a context that showed it." if count else "No turn answers a context that showed it."
-    )
+    showed = counted(count, "turn answers", "turns answer") if count else "No turn answers"
+    verdict += f"{showed} a context that showed it."
     return Why(question=f"where does fact {fact} come from?", verdict=verdict, rule=links[-1].rule,
                links=(*links, *shown))  # fmt: skip
 
 
-def _name_of(batch: Batch, place: int) -> int:
+def fact_in(batch: Batch, place: int) -> int:
     """The fact that a decision is about; 0: none."""
     decision = batch.decided[place - 1]
     if isinstance(decision, FactAdded) or (isinstance(decision, FactSuperseded) and not decision.fact):

@@ -90,4 +90,4 @@ def shown_at(key: ThreadKey, state: ThreadState, now: Microseconds) -> Shown:
 def silence_words(state: ThreadState) -> str:
     """When silence ends the live session, if nothing more is said; nothing where no session is live, or never (T16)."""
     due = idle_since(state, state.last_activity + state.settings.idle_threshold)
-    return "" if due is None else f"silence ends its session at {minute(due)}"
+    return "" if due is None else f"silence ends the session at {minute(due)}"

@@ -230,7 +230,7 @@ def test_a_turn_that_the_budget_cut_or_left_out_is_not_called_shown() -> None:
 
 def test_a_turn_is_shown_until_silence_ends_its_session() -> None:
     found = why_turn(small("hello"), ADA, 1)
-    until = "That holds until silence ends its session at 2023-11-14 22:33 UTC (T16)."
+    until = "That holds until silence ends the session at 2023-11-14 22:33 UTC (T16)."
     assert found.verdict == f"Turn 1 is in the window, word for word. {until}"
     log = small("hello", resume="always")
     assert why_turn(log, ADA, 1).verdict == "Turn 1 is in the window, word for word."
@@ -268,7 +268,7 @@ def test_every_fact_leads_to_its_turn_and_to_the_contexts_that_showed_it(talk: T
             row = known.row(fact)
             assert ("does not hold" not in found.verdict) == (row is not None and row.active)
             shown = sum(fact in receipt.facts for receipt in receipts)
-            assert (f"{shown} turns answer" in found.verdict) == bool(shown)
+            assert (f"{shown} turn{'s answer' if shown > 1 else ' answers'} a context" in found.verdict) == bool(shown)
         with pytest.raises(InvalidInput, match="no fact 9999"):
             why_fact(log, UserKey("ada"), 9999)
 
@@ -332,6 +332,26 @@ def test_what_is_there_is_not_missing() -> None:
     assert "not missing" in why_missing(small("I moved to Lisbon"), ADA, "LISBON").verdict
 
 
+@pytest.mark.parametrize("said", ["I cannot go", "the planning"])
+def test_a_part_of_a_longer_word_is_not_taken_for_the_word(said: str) -> None:
+    longer = said.split()[1]
+    found = why_missing(small(said), ADA, "ann")
+    assert found.verdict == f"The context has these words only as a part of longer ones: {longer!r}."
+    log = small(said)
+    write(log, ADA, ResetAsked(at=START), turn("hello"))
+    lost = why_missing(log, ADA, "ann")
+    assert lost.verdict.startswith(f"They were said only as a part of longer words: {longer!r}. Turn 1, which said it,")
+    assert lost.rule == "T16"
+    write(log, ADA, turn("I met Ann's brother"))
+    assert "not missing" in why_missing(log, ADA, "ann").verdict
+
+
+def test_what_a_whole_word_became_is_told_though_a_longer_word_is_there() -> None:
+    log = small("Ann is here")
+    write(log, ADA, ResetAsked(at=START), turn("I cannot go"))
+    missing(log, "T16", "session 1 ended: reset", said="ann")
+
+
 def test_what_nobody_said_is_told_so() -> None:
     assert why_missing(small("hello"), ADA, "Lisbon").verdict.startswith("Nothing up to there has these words")
     with pytest.raises(InvalidInput):
@@ -342,6 +362,27 @@ def test_a_reset_is_named() -> None:
     log = small("I moved to Lisbon")
     write(log, ADA, ResetAsked(at=START), turn("hello"))
     missing(log, "T16", "session 1 ended: reset")
+
+
+def test_a_time_is_judged_at_that_time() -> None:
+    log = small("I moved to Lisbon")
+    ends = "silence ends the session at 2023-11-14 22:33 UTC (T16)"
+    assert ends in why_missing(log, ADA, "Lisbon").verdict
+    assert ends in why_missing(log, ADA, "Lisbon", at="2023-11-14T22:32:00Z").verdict
+    late = why_missing(log, ADA, "Lisbon", at="2023-11-14T22:40:00Z")
+    assert "silence had ended session 1 at 2023-11-14 22:33 UTC" in late.verdict
+    assert (late.rule, late.links[-1].role) == ("T16", "end")
+    assert why_missing(small("to Lisbon", resume="always"), ADA, "Lisbon", at="2024-11-14").verdict.endswith("words.")
+
+
+def test_another_thread_that_said_it_is_named() -> None:
+    log = small("hello")
+    write(log, ThreadKey("ada", "garden"), turn("one"), turn("I moved to Lisbon"))
+    write(log, ThreadKey("ben", "garden"), turn("Berlin it is"))
+    found = why_missing(log, ADA, "lisbon")
+    assert found.verdict.startswith("They were said in ada/garden, not in this thread")
+    assert link(found, "turn").words == "turn 2 of ada/garden has these words"
+    assert why_missing(log, ADA, "berlin").verdict.startswith("Nothing up to there has these words")
 
 
 def test_a_withdrawal_is_named() -> None:
@@ -400,6 +441,68 @@ def test_a_fact_that_is_kept_out_names_its_rule(tmp_path: Path, how: str) -> Non
         assert {"F2", "T15"} & {each.rule for each in found.links}
     else:
         assert "sensitive" in found.verdict
+
+
+def test_a_fact_that_has_no_room_names_the_budget(tmp_path: Path) -> None:
+    from pace_actors import Pace
+
+    with Pace.open(tmp_path / "p", recall=False, window=1) as running:
+        talk = running.thread("kitchen", user="ada")
+        talk.record("I prefer tea.", "Tea it is.")
+        assert running.wait_idle(30)
+        talk.reset()
+        talk.record("word " * 200, "ok")
+        assert "not missing" in why_missing(running.log, ADA, "tea").verdict
+        talk.settings(context_chars=500)
+        context = talk.context("What now?")
+        talk.record("What now?", "ok", context=context)
+        found = why_missing(running.log, ADA, "tea", at=f"receipt:{context.receipt.hash}")
+    left = 500 - context.receipt.chars
+    assert (
+        f"the conversation leaves {left} of the 500 characters (context_chars), and no fact is shown" in found.verdict
+    )
+    assert found.rule == "T21"
+
+
+def test_a_refusal_that_kept_no_words_is_found_by_the_turn(tmp_path: Path) -> None:
+    """Goal: of a turn that is shown no more, what was found in it counts. Method: a switch, and something forgotten."""
+    from pace_actors import Pace
+
+    with Pace.open(tmp_path / "p", recall=False) as running:
+        talk = running.thread("kitchen", user="ada")
+        talk.record("I prefer dark mode.", "ok")
+        assert running.wait_idle(30)
+        running.forget(running.facts(user="ada")[0], user="ada", keep_turns=True)
+        talk.record("Once more: I prefer dark mode.", "ok")
+        assert running.wait_idle(30)
+        running.switch("preference", on=False, user="ada")
+        talk.record("I prefer espresso.", "ok")
+        assert running.wait_idle(30)
+        talk.reset()
+        dark, espresso = (why_missing(running.log, ADA, words) for words in ("dark mode", "espresso"))
+    assert "session 1 ended: reset" in espresso.verdict
+    assert re.search(
+        r"Nor was it learnt: candidate 1 was refused: its source is off \(position \d+, F9\)", espresso.verdict
+    )
+    assert re.search(r"candidate 1 was refused: it was forgotten \(position \d+, F2\)", dark.verdict)
+    assert {"F2", "F9"} <= {each.rule for each in (*dark.links, *espresso.links)}
+
+
+def test_what_is_erased_is_told_where_nothing_is_found(tmp_path: Path) -> None:
+    from pace_actors import Pace
+
+    with Pace.open(tmp_path / "p", recall=False) as running:
+        secret, kitchen = running.thread("secret", user="ada"), running.thread("kitchen", user="ada")
+        secret.record("I work at the mint.", "ok")
+        running.note("the key of the mint", user="ada", thread="secret")
+        kitchen.record("hello", "ok")
+        assert running.wait_idle(30)
+        (fact,) = running.facts(user="ada")
+        secret.erase()
+        assert running.wait_idle(30)
+        found = why_missing(running.log, ADA, "mint")
+    assert f"words were erased and cannot be searched, of 1 turn, 1 note, fact {fact.id}." in found.verdict
+    assert (found.rule, link(found, "fact").rule) == ("F10", "F10")
 
 
 def test_at_an_earlier_place_the_answer_is_another(talk: Talk) -> None:
