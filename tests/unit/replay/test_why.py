@@ -112,7 +112,7 @@ def test_a_context_with_a_summary_leads_to_the_answer_and_the_request_behind_it(
         )
 
 
-def test_what_was_found_again_is_named_and_said_not_to_be_in_the_log(tmp_path: Path) -> None:
+def test_what_was_found_again_is_named_and_shown_again(tmp_path: Path) -> None:
     from pace_actors import Pace
 
     with Pace.open(tmp_path / "p") as running:
@@ -124,7 +124,7 @@ def test_what_was_found_again_is_named_and_said_not_to_be_in_the_log(tmp_path: P
         kitchen.record("When does the harbour tour start?", "At nine.", context=context)
         found = why_context(running.log, context.receipt.hash)
     assert link(found, "found").position == context.receipt.hits[0].position
-    assert "not in the log" in found.links[-1].words
+    assert "byte for byte" in found.links[-1].words
 
 
 def test_a_receipt_that_led_to_no_turn_is_told_so(talk: Talk) -> None:
