@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
-import msgspec
 
 from eventlog import BadRecord, EventLogError, MapFull, UnknownType
+from pace_actors.cli.signs import json_for
 from pace_actors.domain.text import repair
 from pace_actors.errors import EXIT_CODES, PaceError, exit_code
 
@@ -113,7 +113,7 @@ def _say(name: str, words: str, code: int, fields: dict[str, Any], *, as_json: b
     line = repair(" ".join(words.split()))[0]
     if as_json:
         told = {"error": name, "message": line, "exit_code": code, "fields": {k: _plain(v) for k, v in fields.items()}}
-        line = msgspec.json.encode(told).decode()
+        line = json_for(sys.stderr, told)
     else:
         line = f"pace: {line}"
     with contextlib.suppress(OSError):  # nobody reads stderr either

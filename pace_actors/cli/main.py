@@ -13,6 +13,7 @@ import click
 
 from eventlog.console import give_up_stdout, prepare_streams
 from pace_actors.cli import failures
+from pace_actors.cli.signs import use_stand_ins
 
 COMMANDS: dict[str, str] = {
     "demo": "pace_actors.cli.demo.command",
@@ -119,6 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
     prepare_streams()
+    use_stand_ins()
     code = _run(given, as_json=as_json)
     try:
         sys.stdout.flush()

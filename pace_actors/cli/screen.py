@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
-
+from pace_actors.cli.signs import json_for, shown_by
 from pace_actors.domain.extracts import line_of
 from pace_actors.domain.wording import counted as counted  # noqa: PLC0414 - commands take all of it from here
 from pace_actors.values import Microseconds, ThreadKey
@@ -41,13 +40,16 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def printable(text: str) -> str:
-    """A text that can do nothing to a terminal: control characters and direction overrides become visible."""
-    return text.translate(_CONTROLS)
+    """A text that can do nothing to a terminal: control characters and direction overrides become visible.
+
+    It is laid out as it is shown: what the terminal does not have is an escape already.
+    """
+    return shown_by(text.translate(_CONTROLS), sys.stdout)
 
 
 def on_one_line(text: str) -> str:
     """A whole text that can do nothing to a terminal, with its line breaks visible as well."""
-    return printable(text).translate(_LINE_BREAKS)
+    return printable(text.translate(_LINE_BREAKS))
 
 
 def quoted(text: str, chars: int | None) -> str:
@@ -74,7 +76,7 @@ def shown_key(key: ThreadKey) -> str:
 
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.write(json_for(sys.stdout, value) + "\n")
 
 
 def shown_time(at: Microseconds) -> str:

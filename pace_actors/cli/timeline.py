@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from pace_actors.events import REGISTRY, TurnHeard
 from pace_actors.values import ThreadKey
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
     from pace_actors.cli.timeline_rows import Row
@@ -33,10 +31,6 @@ WORDS_MIN = 16
 COVERAGE_BESIDE_WIDTH = 76
 TIME_BESIDE_WIDTH = 60
 """A narrower terminal shows no coverage, and no times: the words need the room."""
-ASCII = str.maketrans({
-    "┬": "+", "│": "|", "┊": ":", "✓": "v", "✗": "x", "╳": "X", "–": "-", "·": ";", "→": ">", "≤": "<", "“": '"',
-    "”": '"', "…": "~", "\u00a0": " ",
-})  # fmt: skip
 EXAMPLES = examples(
     "pace timeline ada.pace kitchen",
     "pace timeline ada.pace kitchen --last 20",
@@ -101,25 +95,25 @@ def _show(log: EventLog, line: Timeline, rows_max: int | None) -> None:
 
     out = console()
     rows, step = rows_of(line, rows_max)
-    _print(out, Text(shown_key(line.key), style="bold"))
-    _print(out, Text("  ·  ", style="dim").join(Text(words, style=style) for words, style in totals(line)), wrap=True)
+    out.print(Text(shown_key(line.key), style="bold"), soft_wrap=True)
+    out.print(Text("  ·  ", style="dim").join(Text(words, style=style) for words, style in totals(line)))
     if not rows:
-        _print(out, Text("nothing happened there", style="dim"))
+        out.print(Text("nothing happened there", style="dim"), soft_wrap=True)
         return
     widths = _Widths(out.width, rows)
     out.print()
-    _print(out, _heading(widths))
+    out.print(_heading(widths), soft_wrap=True)
     day = ""
     for row in rows:
         today = shown_time(row.at)[:10]
         if today != day:
-            _print(out, Text(f"{today} UTC".rjust(widths.left), style="dim"))
+            out.print(Text(f"{today} UTC".rjust(widths.left), style="dim"), soft_wrap=True)
             day = today
         for shown in _shown(log, row, widths):
-            _print(out, shown)
+            out.print(shown, soft_wrap=True)
     if step > 1:
         hint = f"a row stands for up to {step:,} turns; --from PLACE --to PLACE, --last N or --full show each"
-        _print(out, Text(hint, style="dim"), wrap=True)
+        out.print(Text(hint, style="dim"))
 
 
 class _Widths:
@@ -214,19 +208,3 @@ def _quote(log: EventLog, position: int, room: int) -> str:
     assert isinstance(heard, TurnHeard)
     text = heard.user or heard.assistant
     return f"“{printable(line_of(text, room - 2))}”" if text else ""
-
-
-def _print(out: Console, line: Text, *, wrap: bool = False) -> None:
-    """One line, in characters that the stream can show."""
-    if not _can_draw():
-        line = line.copy()
-        line.plain = line.plain.translate(ASCII)
-    out.print(line, soft_wrap=not wrap)
-
-
-def _can_draw() -> bool:
-    try:
-        "┬│┊✓✗╳–·→≤“”…".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -280,8 +280,61 @@ def test_what_is_shown_fits_the_width(ada: Path, width: int) -> None:
         assert width * 0.5 < max(map(len, lines)) <= width, command
 
 
+ASCII = {"PYTHONIOENCODING": "ascii"}
+
+
 def test_a_terminal_without_the_characters_is_no_error(ada: Path) -> None:
-    done = pace("context", ada, "kitchen", "--now", "last", env={"PYTHONIOENCODING": "ascii"})
+    done = pace("context", ada, "kitchen", "--now", "last", env=ASCII)
     assert done.returncode == 0
     assert done.stdout.isascii()
     assert "Sleep well, Ada." in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("context", "kitchen", "--now", "last"),
+        ("state",),
+        ("state", "--thread", "kitchen"),
+        ("diff", "5", "60", "--thread", "kitchen"),
+        ("timeline", "kitchen"),
+        ("log",),
+        ("why", "--turn", "3", "--thread", "kitchen"),
+    ],
+    ids=" ".join,
+)
+def test_what_a_terminal_does_not_have_has_a_stand_in(ada: Path, command: tuple[str, ...]) -> None:
+    """Goal: nothing is a question mark that was none. Method: the same twice, with and without the characters."""
+    full, plain = (pace(command[0], ada, *command[1:], env=env).stdout for env in ({}, ASCII))
+    assert plain.isascii()
+    assert not full.isascii()
+    assert plain.count("?") == full.count("?")
+
+
+def test_a_bar_and_quotes_can_be_told_apart_without_the_characters(ada: Path) -> None:
+    state = pace("state", ada, "--thread", "kitchen", env=ASCII).stdout
+    assert re.search(r"#+=*\.+", state)
+    assert re.search(r"\d-\d+ word for word", state)
+    assert '; "' in pace("timeline", ada, "kitchen", env=ASCII).stdout
+
+
+def test_help_is_plain_too() -> None:
+    done = pace("timeline", "--help", env=ASCII)
+    assert "from asked (+)" in " ".join(done.stdout.split())
+    assert done.stdout.isascii()
+
+
+def test_json_is_the_same_json_whatever_the_stream_can_show(tmp_path: Path) -> None:
+    with Pace.open(tmp_path / "log") as running:
+        running.thread("küche", user="ada").record("She said: “à demain…” 🌙", "Gern.")
+    full, plain = (pace("log", tmp_path / "log", "--json", env=env).stdout for env in ({}, ASCII))
+    assert plain.isascii()
+    assert [msgspec.json.decode(line) for line in plain.splitlines()] == [
+        msgspec.json.decode(line) for line in full.splitlines()
+    ]
+    assert "🌙" in full
+    shown = pace("context", tmp_path / "log", "küche", "--now", "last", env=ASCII)
+    assert shown.returncode == 0
+    assert 'She said: "\\u00e0 demain..." \\U0001f319' in shown.stdout
+    wrong = pace("log", tmp_path / "é", "--json", env=ASCII)
+    assert msgspec.json.decode(wrong.stderr)["fields"]["path"].endswith("é")
