@@ -31,22 +31,27 @@ def whole_file(target: Path, begins: bytes) -> Iterator[BinaryIO]:
     """A file that is there when it is whole, and not before; what was there until then stays when something fails.
 
     Only its owner may read it. Replaced is a file that begins with `begins`, or is empty. Raises `FileExistsError` for
-    any other, and what else the system says (`OSError`).
+    any other, and what else the system says (`OSError`), always by the name that was asked for.
     """
     if target.exists() and not _may_be_replaced(target, begins):
         raise FileExistsError(errno.EEXIST, "something else is there, which is not replaced", str(target))
     beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-        sync_directory(target.parent)
-    finally:
-        with suppress(OSError):
-            beside.unlink()
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(target)
+            sync_directory(target.parent)
+        finally:
+            with suppress(OSError):
+                beside.unlink()
+    except OSError as error:
+        if error.filename is None or os.fsdecode(error.filename) != os.fsdecode(beside):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(target)) from error
 
 
 def _may_be_replaced(target: Path, begins: bytes) -> bool:

@@ -135,6 +135,11 @@ def block(name: str, data: dict[str, Any]) -> str:
     return f'<script type="application/json" id="{name}">{text}</script>\n'
 
 
+def beginning() -> bytes:
+    """The first bytes of every report."""
+    return (part("page.html").partition("{{mark}}")[0] + MARK).encode()
+
+
 def digest(text: str) -> str:
     """What a content security policy knows a script or a style by."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -297,12 +297,23 @@ def test_the_command_writes_a_file_and_replaces_only_reports(lived: Path, tmp_pa
     other.write_text("dear diary", encoding="utf-8")
     refused = pace("inspect", lived, "-o", other)
     assert refused.returncode == 2
-    assert "is no report" in refused.stderr
+    assert "something else is there, which is not replaced; name another file" in refused.stderr
     assert other.read_text(encoding="utf-8") == "dear diary"
     nowhere = pace("inspect", lived, "-o", tmp_path / "no" / "report.html")
     assert nowhere.returncode == 2
-    assert "no such file or directory" in nowhere.stderr
+    assert f"pace: {tmp_path / 'no' / 'report.html'}: no such file or directory" in nowhere.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["diary.txt", "report.html"]  # nothing half done
+
+
+def test_a_dash_is_stdout_and_no_file(lived: Path, tmp_path: Path) -> None:
+    pace("inspect", lived, "-o", tmp_path / "report.html")
+    done = pace("inspect", lived, "-o", "-", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert done.stdout == (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    both = pace("inspect", lived, "-o", "-", "--json", cwd=tmp_path)
+    assert both.returncode == 2
+    assert "name a file for the report" in both.stderr
 
 
 def test_the_file_is_for_its_owner_only(lived: Path, tmp_path: Path) -> None:
