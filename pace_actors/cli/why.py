@@ -11,12 +11,16 @@ from pace_actors.cli.describe import QUOTE_CHARS, decided_words, heard_words, na
 from pace_actors.cli.log import thread_name
 from pace_actors.cli.options import examples, find_owner, find_thread, json_option, log_argument, user_option, watching
 from pace_actors.cli.screen import console, on_one_line, print_json
+from pace_actors.errors import InvalidInput
 from pace_actors.events import Heard
 
 if TYPE_CHECKING:
     from eventlog import EventLog
     from pace_actors.replay import Link, Why
+    from pace_actors.values import ThreadKey
 
+HEAD_INDENT = 9
+"""Characters in front of what a link means, which are those of its position."""
 EXAMPLES = examples(
     "pace why ada.pace --context 9f3c21aa           what was this context made of?",
     "pace why ada.pace --turn 12 --thread kitchen   what became of this turn?",
@@ -76,8 +80,9 @@ def _answer(log: EventLog, name: str, value: Any, thread: str | None, user: str 
     from pace_actors import replay  # noqa: PLC0415 - loaded when it is asked for
 
     if name == "rejected":
-        key = None if thread is None else find_thread(log, thread, user)
-        return replay.why_rejected(log, replay.place_of(log, value, key) if not value.isdecimal() else int(value))
+        return replay.why_rejected(
+            log, _position(log, value, None if thread is None else find_thread(log, thread, user))
+        )
     if name == "fact":
         return replay.why_fact(log, find_owner(log, user), value)
     if name == "context" and thread is None:
@@ -88,6 +93,21 @@ def _answer(log: EventLog, name: str, value: Any, thread: str | None, user: str 
     if name == "turn":
         return replay.why_turn(log, key, replay.turn_named(log, key, value))
     return replay.why_missing(log, key, value, at=at)
+
+
+def _position(log: EventLog, value: str, key: ThreadKey | None) -> int:
+    """Of what was refused; a number is taken as it is, since it may be within a batch."""
+    from pace_actors import replay  # noqa: PLC0415 - loaded when it is asked for
+
+    if value.isdecimal():
+        return int(value)
+    if not replay.is_place(log, value, key):
+        raise InvalidInput(
+            f"{value!r} is no position of what was refused; "
+            "`pace log --type SummaryRejected --type FactRejected` lists it",
+            what="position",
+        )
+    return replay.place_of(log, value, key)
 
 
 def _json(link: Link) -> dict[str, Any]:
@@ -108,13 +128,17 @@ def _show(found: Why, chars: int | None) -> None:
         if link.stream and link.stream != stream:
             stream = link.stream
             out.print(Text(thread_name(stream), style="cyan"))
-        head = Text(f"{link.position or '':>7}  ", style="dim")
-        head.append("  " * link.depth + on_one_line(link.words), style="red" if link.role == "end" else "default")
+        head = Text(on_one_line(link.words), style="red" if link.role == "end" else "default")
         head.append(f"  [{link.rule}]" if link.rule else "", style="cyan")
-        out.print(head)
+        indent = HEAD_INDENT + 2 * link.depth
+        place = f"{link.position or '':>7}".ljust(indent)
+        for line in head.wrap(out, max(1, out.width - indent)):
+            line.rstrip()
+            out.print(Text(place, style="dim").append(line))
+            place = " " * indent
         words = _event_words(link, chars)
         if words:
-            out.print(Padding(Text(words, style="dim"), (0, 0, 0, 11 + 2 * link.depth)))
+            out.print(Padding(Text(words, style="dim"), (0, 0, 0, indent + 2)))
 
 
 def _event_words(link: Link, chars: int | None) -> str:

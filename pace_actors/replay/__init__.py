@@ -6,7 +6,7 @@ from pace_actors.replay.diff import Difference, diff
 from pace_actors.replay.fold import Broken, Replayed, replay, replay_facts, replay_thread
 from pace_actors.replay.history import History, history, read_batch
 from pace_actors.replay.moments import Moment, moment_at, moments
-from pace_actors.replay.places import is_receipt, place_before, place_of, places_of, receipt_of, turn_named
+from pace_actors.replay.places import is_place, is_receipt, place_before, place_of, places_of, receipt_of, turn_named
 from pace_actors.replay.seen import Seen, seen
 from pace_actors.replay.shrink import DIVERGES, Shrunk, shrink, shrink_whole
 from pace_actors.replay.small import Small, holds_in, small_log
@@ -40,6 +40,7 @@ __all__ = [
     "diff",
     "history",
     "holds_in",
+    "is_place",
     "is_receipt",
     "moment_at",
     "moments",

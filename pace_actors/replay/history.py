@@ -109,6 +109,13 @@ class PastEnd(msgspec.Struct, frozen=True, kw_only=True):
     reason: EndReason | Literal["erased"]
 
 
+class PastInvalidation(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the summaries began anew, since a turn that they had seen was withdrawn."""
+
+    position: int
+    session: int
+
+
 class History(msgspec.Struct, frozen=True, kw_only=True):
     """A thread's life. Everything is in the order of the log."""
 
@@ -118,6 +125,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     requests: tuple[PastRequest, ...]
     answers: tuple[PastAnswer, ...]
     ends: tuple[PastEnd, ...]
+    invalidations: tuple[PastInvalidation, ...]
     by_name: dict[Version, PastRequest]
     """The requests again."""
     summaries: dict[Version, PastAnswer]
@@ -161,6 +169,7 @@ class _Draft:
         self._requests: dict[Version, PastRequest] = {}
         self._answers: list[PastAnswer] = []
         self._ends: list[PastEnd] = []
+        self._invalidations: list[PastInvalidation] = []
         self._open: set[Version] = set()
         self._session = 0
         self._first = 1
@@ -188,6 +197,7 @@ class _Draft:
                 for turn in turns:
                     self._set(turn, "withdrawn_at", position)
             case SummaryInvalidated():
+                self._invalidations.append(PastInvalidation(position=position, session=self._session))
                 self._drop(position, clock)
                 self._mark("covered_at", self._first - 1, self._covered, 0)
                 self._covered = self._first - 1
@@ -208,6 +218,7 @@ class _Draft:
             requests=tuple(self._requests.values()),
             answers=tuple(self._answers),
             ends=tuple(self._ends),
+            invalidations=tuple(self._invalidations),
             by_name=self._requests,
             summaries={answer.name: answer for answer in self._answers if answer.reason is None},
         )

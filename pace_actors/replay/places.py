@@ -81,8 +81,23 @@ def time_at(log: EventLog, words: str, key: ThreadKey | None = None) -> Microsec
     return _moment(rest) if kind == "time" else None
 
 
+def is_place(log: EventLog, words: str, key: ThreadKey | None = None) -> bool:
+    """Whether words have the form of a place, or are the id of a turn."""
+    return _kind(log, words, key) is not None
+
+
 def _read(log: EventLog, words: str, key: ThreadKey | None) -> tuple[str, str]:
     """By which kind of place words mean one, and what is left of them."""
+    found = _kind(log, words, key)
+    if found is None:
+        raise _unknown(
+            f"{words.strip()!r} is no place in the log: a position, 'end', a time like 2026-03-02T08:15:00Z, "
+            "turn:NUMBER, id:TURN_ID or receipt:HASH"
+        )
+    return found
+
+
+def _kind(log: EventLog, words: str, key: ThreadKey | None) -> tuple[str, str] | None:
     words = words.strip()
     if found := _PREFIXED.fullmatch(words):
         return found[1], found[2].strip()
@@ -96,10 +111,7 @@ def _read(log: EventLog, words: str, key: ThreadKey | None) -> tuple[str, str]:
         return "id", words
     if _RECEIPT.fullmatch(words):
         return "receipt", words
-    raise _unknown(
-        f"{words!r} is no place in the log: a position, 'end', a time like 2026-03-02T08:15:00Z, turn:NUMBER, "
-        "id:TURN_ID or receipt:HASH"
-    )
+    return None
 
 
 def turn_named(log: EventLog, key: ThreadKey, words: str) -> int:
@@ -107,6 +119,8 @@ def turn_named(log: EventLog, key: ThreadKey, words: str) -> int:
     words = words.strip()
     if words.isdecimal():
         words = f"turn:{words}"
+    elif not is_place(log, words, key):
+        words = f"id:{words}"
     position = place_of(log, words, key)
     batch = read_batch(log, position) if position else None
     recorded = next((d for d in batch.decided if isinstance(d, TurnRecorded)), None) if batch else None

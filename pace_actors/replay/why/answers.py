@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from eventlog import EventLog
+from pace_actors.domain.facts import candidate_of
 from pace_actors.domain.fold import Batch
+from pace_actors.domain.sources import source_of_fact
 from pace_actors.domain.state import ThreadState
 from pace_actors.domain.wording import counted, facts_named, turns_named
 from pace_actors.errors import InvalidInput
@@ -13,6 +15,7 @@ from pace_actors.events import (
     FactRejected,
     FactStated,
     ForgetAsked,
+    SourceSwitched,
     SummaryAccepted,
     SummaryRejected,
 )
@@ -28,6 +31,7 @@ from pace_actors.replay.why.chain import (
     judged_words,
     place_of_decision,
 )
+from pace_actors.replay.why.facts import fact_in
 from pace_actors.values import RejectReason, ThreadKey, UserKey, Version
 
 BASES_MAX = 3
@@ -177,26 +181,52 @@ def _candidate(log: EventLog, batch: Batch, position: int) -> Why:
     if not place or not isinstance(batch.decided[place - 1], FactRejected):
         place = place_of_decision(batch, FactRejected)
     if not place:
-        raise InvalidInput(f"at position {position} no candidate was refused", what="position")
+        raise InvalidInput(
+            f"at position {position} no candidate was refused{_became(batch, position)}", what="position"
+        )
     rejected = batch.decided[place - 1]
     assert isinstance(rejected, FactRejected)
     rule, words = CANDIDATE_REFUSED[rejected.reason]
     links: list[Link] = []
-    heard = batch.heard
+    heard, owner = batch.heard, UserKey.of_stream(batch.stream)
+    assert owner is not None
     if isinstance(heard, CandidatesExtracted):
         turn = read_batch(log, heard.source)
         if turn is not None:
             links.append(heard_link(turn, "turn", f"turn {heard.turn} was heard"))
-    owner = UserKey.of_stream(batch.stream)
-    assert owner is not None
     if rejected.reason in ("tombstone", "fenced"):
         links += _forgettings(log, owner, batch.position)
+    if rejected.reason == "source_off":
+        source = source_of_fact(preference=candidate_of(heard, rejected.item)[0].preference)
+        off = _switched_off(log, owner, source, batch.position)
+        links += off
+        words = f"{words} ({source}{f', since position {off[0].position}' if off else ''})"
     links.append(heard_link(batch, "extraction", f"candidate {rejected.item + 1} was found in it"))
     links.append(decided_link(batch, place, "decision", f"it was refused as {rejected.reason}: {words}", rule=rule))
     known = len(replay_facts(log, owner, at=batch.position - 1).active)
     verdict = f"The candidate was refused as {rejected.reason}: {words}. {counted(known, 'fact')} held at that moment."
     return Why(question=f"why was the candidate at position {position} refused?", verdict=verdict, rule=rule,
                links=tuple(sorted(links, key=lambda link: link.position)))  # fmt: skip
+
+
+def _became(batch: Batch, position: int) -> str:
+    """The fact that stands at a position where no refusal does, behind the words that say so."""
+    place = position - batch.position
+    fact = fact_in(batch, place) if place else 0
+    return f"; it is about fact {fact}, which `pace why --fact {fact}` follows" if fact else ""
+
+
+def _switched_off(log: EventLog, owner: UserKey, source: str, before: int) -> list[Link]:
+    """Where a source was last switched off, before a position."""
+    last: Batch | None = None
+    for event in log.read(owner.stream):
+        if event.position >= before:
+            break
+        batch = read_batch(log, event.position) if event.type == "SourceSwitched" else None
+        heard = batch.heard if batch is not None else None
+        if isinstance(heard, SourceSwitched) and heard.source == source and not heard.on:
+            last = batch
+    return [] if last is None else [heard_link(last, "fence", f"{source} was switched off", rule="F9")]
 
 
 def _forgettings(log: EventLog, owner: UserKey, before: int) -> list[Link]:

@@ -35,6 +35,7 @@ def why_turn(log: EventLog, key: ThreadKey, turn: int) -> Why:
     links = [heard_link(heard, "turn", f"turn {turn} of session {told.session} was heard")]
     links += _displaced(log, told)
     links += _summaries(log, past, told)
+    links += _invalidations(log, past, told)
     links += learnt_links(log, key, told)
     links += gone_links(log, past, told)
     links.sort(key=lambda link: link.position)
@@ -116,6 +117,16 @@ def _summaries(log: EventLog, past: History, told: PastTurn) -> list[Link]:
         links.append(Link(role="request", words=f"{counted(len(asked) - ANSWERS_MAX, 'more request')} took it in",
                           position=asked[ANSWERS_MAX].position))  # fmt: skip
     return links
+
+
+def _invalidations(log: EventLog, past: History, told: PastTurn) -> Iterator[Link]:
+    """Where a summary that the turn was in, or was asked for it, was dropped because another turn was withdrawn."""
+    asked = [r.position for r in past.requests if told.turn in r.asked.covers and r.asked.session == told.session]
+    for each in past.invalidations:
+        batch = read_batch(log, each.position) if each.session == told.session else None
+        if batch is not None and asked and asked[0] < each.position:
+            words = "a turn that the summaries had seen was withdrawn: they begin anew"
+            yield decided_link(batch, each.position - batch.position, "fence", words, rule="T15")
 
 
 class _Reached:

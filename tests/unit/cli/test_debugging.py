@@ -92,6 +92,12 @@ def test_a_chain_is_told_with_rules_and_places(ada: Path) -> None:
     assert {"question", "verdict", "rule", "links"} == set(plain)
 
 
+def test_a_long_link_keeps_its_indent(ada: Path) -> None:
+    lines = pace("why", ada, "--turn", "1", "--thread", "move", env={"COLUMNS": "60"}).stdout.splitlines()
+    first = next(number for number, line in enumerate(lines) if line[:7].strip().isdecimal())
+    assert all(not line.strip() or line.startswith((" ", "ben/", "facts of ")) for line in lines[first:])
+
+
 def test_a_place_in_the_log_is_shown_as_its_batch(ada: Path) -> None:
     lines = pace("log", ada, "--at", "turn:5", "--thread", "move").stdout.splitlines()
     assert "● TurnHeard" in lines[0]
@@ -107,6 +113,8 @@ def test_a_place_in_the_log_is_shown_as_its_batch(ada: Path) -> None:
         (("why", "--turn", "1", "--at", "5"), "--missing"),
         (("why", "--turn", "999", "--thread", "move"), "no turn 999"),
         (("why", "--turn", "1"), "say which thread"),
+        (("why", "--turn", "banana", "--thread", "move"), "no turn of this thread was recorded with the id 'banana'"),
+        (("why", "--rejected", "abc"), "'abc' is no position of what was refused"),
         (("diff", "1", "somewhere", "--thread", "move"), "no place in the log"),
         (("state", "--at", "999999"), "behind the end"),
         (("log", "--at", "5", "--follow"), "--at shows one batch"),

@@ -21,6 +21,7 @@ from pace_actors.events import (
     FactAdded,
     ResetAsked,
     SettingsChanged,
+    SummaryInvalidated,
     SummaryRejected,
     TurnHeard,
     WithdrawAsked,
@@ -245,6 +246,16 @@ def test_a_withdrawn_turn_leads_to_what_was_forgotten(talk: Talk) -> None:
         assert kinds == ["ForgetAsked", "TurnWithdrawn"]
 
 
+def test_a_turn_whose_summary_was_dropped_says_where() -> None:
+    log = small("one", "two", "three")
+    answered(log)
+    write(log, ADA, WithdrawAsked(at=START, turns=(2,)))
+    (fence,) = [each for each in why_turn(log, ADA, 1).links if each.role == "fence"]
+    assert isinstance(fence.event, SummaryInvalidated)
+    assert fence.rule == "T15"
+    assert not [each for each in why_turn(log, ADA, 3).links if each.role == "fence"]
+
+
 def test_a_turn_that_is_not_there_is_told_with_those_that_are() -> None:
     with pytest.raises(InvalidInput, match="1 to 2"):
         why_turn(small("a", "b"), ADA, 9)
@@ -313,6 +324,37 @@ def test_every_refusal_has_its_reason_and_its_rule(reason: RejectReason) -> None
     if reason in ("session_ended", "generation", "duplicate", "stale"):
         assert len(found.links) > 3, "what came between the request and the answer is told"
     assert why_rejected(log, position + 1) == found  # of the batch, whichever event is named
+
+
+def test_what_is_wrong_with_an_answer_is_told_only_of_one_that_is_no_summary() -> None:
+    log = small("one", "two")
+    position = answered(log, "I cannot help with", finish="length", last_whole=False, sentence_ends=(), refusal=True)
+    batch = next(batches(log.read_all(position - 1)))
+    assert batch.decided[0] == SummaryRejected(reason="cut_off")
+    assert "it refuses" not in why_rejected(log, position).verdict
+    assert "it refuses" in why_rejected(*refused("not_a_summary")).verdict
+
+
+def test_a_source_that_is_off_is_named_with_its_switch(tmp_path: Path) -> None:
+    from pace_actors import Pace
+
+    with Pace.open(tmp_path / "p", recall=False) as running:
+        running.switch("preference", on=False, user="ada")
+        running.thread("kitchen", user="ada").record("I prefer espresso. I live in Lisbon.", "ok")
+        assert running.wait_idle(30)
+        events = list(running.log.read("facts/ada"))
+        switched = next(event.position for event in events if event.type == "SourceSwitched")
+        rejected = next(event.position for event in events if event.type == "FactRejected")
+        found = why_rejected(running.log, rejected)
+        assert f"its source is off (preference, since position {switched})" in found.verdict
+        assert link(found, "fence").position == switched
+
+
+def test_a_position_at_which_a_fact_was_learnt_leads_to_it(talk: Talk) -> None:
+    with eventlog.open(talk[0], REGISTRY, readonly=True) as log:
+        added = next(event for event in log.read("facts/ada") if event.type == "FactAdded")
+        with pytest.raises(InvalidInput, match=f"about fact {added.version}, which `pace why --fact {added.version}`"):
+            why_rejected(log, added.position)
 
 
 def test_where_nothing_was_refused_it_is_told_how_to_look() -> None:
