@@ -145,6 +145,8 @@ def _nowhere(question: str, said: Sayings, erased_elsewhere: int) -> Why:
     if not gone:
         return Why(question=question, verdict=verdict)
     verdict += f" But words were erased and cannot be searched, of {', '.join(gone)}."
+    if said.erased_facts:
+        verdict += f" `pace why --fact {min(said.erased_facts)}` tells which contexts had shown that one."
     return Why(question=question, verdict=verdict, rule="F10", links=tuple(said.erasures[-SAYINGS_MAX:]))
 
 

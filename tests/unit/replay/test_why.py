@@ -544,6 +544,7 @@ def test_what_is_erased_is_told_where_nothing_is_found(tmp_path: Path) -> None:
         assert running.wait_idle(30)
         found = why_missing(running.log, ADA, "mint")
     assert f"words were erased and cannot be searched, of 1 turn, 1 note, fact {fact.id}." in found.verdict
+    assert f"`pace why --fact {fact.id}` tells which contexts" in found.verdict
     assert (found.rule, link(found, "fact").rule) == ("F10", "F10")
 
 
