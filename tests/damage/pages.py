@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -53,7 +52,7 @@ class PageMap:
 
     def counts(self) -> dict[str, int]:
         """Bytes by region."""
-        return {REGIONS[code]: count for code, count in sorted(Counter(self._code).items())}
+        return {region: count for code, region in enumerate(REGIONS) if (count := self._code.count(code))}
 
     def offsets(self, region: str) -> Iterator[int]:
         """All bytes of a region."""

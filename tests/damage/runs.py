@@ -206,19 +206,21 @@ class Runs:
         pages = PageMap(data)
         self.say(f"a large log: {events:,} events, {len(data):,} bytes, made in {made:.0f} s")
         rng = random.Random(seed)
-        variants = [self._large_variant(number, data, pages, events, rng) for number in range(count)]
+        regions = list(pages.counts())
+        variants = [
+            self._large_variant(number, data, pages, rng.choice(regions), events, rng) for number in range(count)
+        ]
         del data, pages
         self.run("a large log", "large", source, variants, float("inf"))
         shutil.rmtree(source)
 
     @staticmethod
-    def _large_variant(number: int, data: bytes, pages: PageMap, events: int, rng: random.Random) -> Variant:
-        region = rng.choice(list(pages.counts()))
+    def _large_variant(number: int, data: bytes, pages: PageMap, region: str, last: int, rng: random.Random) -> Variant:
         start = rng.choice(pages.pages_of(region)) * pages.page_size
         while pages.region(at := start + rng.randrange(pages.page_size)) != region:
             pass
-        near = pages.near(at)[:NEAR_MAX] or [rng.randint(1, events) for _ in range(NEAR_MAX)]
-        more = [min(events, position + LARGE_STREAMS) for position in near[:3]]
+        near = pages.near(at)[:NEAR_MAX] or [rng.randint(1, last) for _ in range(NEAR_MAX)]
+        more = [min(last, position + LARGE_STREAMS) for position in near[:3]]
         return Variant(
             number,
             region,
