@@ -12,6 +12,8 @@ from pace_actors.domain.fold import Batch, batches
 from pace_actors.events import (
     AnswerArrived,
     Decided,
+    FactAdded,
+    FactSuperseded,
     SessionEnded,
     SummaryAccepted,
     SummaryInvalidated,
@@ -294,6 +296,15 @@ class _Draft:
         self._drop(position, clock)
         if not any(end.session == self._session for end in self._ends) and self._session:
             self._ends.append(PastEnd(position=position, session=self._session, at=clock, reason=reason))
+
+
+def fact_in(batch: Batch, place: int) -> int:
+    """The fact that a decision is about; 0: none."""
+    decision = batch.decided[place - 1]
+    if isinstance(decision, FactAdded) or (isinstance(decision, FactSuperseded) and not decision.fact):
+        return batch.version + place
+    named = getattr(decision, "fact", 0)
+    return named if isinstance(named, int) else 0
 
 
 def read_batch(log: EventLog, position: int) -> Batch | None:

@@ -21,16 +21,14 @@ from pace_actors.events import (
     CandidatesExtracted,
     Decided,
     EraseThreadAsked,
-    FactAdded,
     FactRejected,
-    FactSuperseded,
     SettingsChanged,
     SummaryInvalidated,
     TurnWithdrawn,
     WithdrawAsked,
 )
 from pace_actors.replay.fold import PROGRESS_BATCHES, Progress
-from pace_actors.replay.history import History, PastAnswer, PastEnd, PastRequest, PastTurn, history
+from pace_actors.replay.history import History, PastAnswer, PastEnd, PastRequest, PastTurn, fact_in, history
 from pace_actors.replay.moments import Moment, moments
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import EndReason, Microseconds, RejectReason, ThreadKey, Version
@@ -331,9 +329,7 @@ class Marks:
     def _take_facts(self, batch: Batch, after: FactsState) -> None:
         before, self._known = self._known, after
         for place, decision in enumerate(batch.decided, 1):
-            named = getattr(decision, "fact", 0)
-            new = isinstance(decision, FactAdded) or (isinstance(decision, FactSuperseded) and not named)
-            fact = batch.version + place if new else named
+            fact = fact_in(batch, place)
             sources = {*_said_in(batch, decision), *_sources_of(fact, after, before)}
             turn = max((self._turn_at.get(each, 0) for each in sources), default=0)
             if not turn:

@@ -20,7 +20,7 @@ from pace_actors.events import (
     SummaryRejected,
 )
 from pace_actors.replay.fold import replay_facts, replay_thread
-from pace_actors.replay.history import History, PastRequest, history, read_batch
+from pace_actors.replay.history import History, PastRequest, fact_in, history, read_batch
 from pace_actors.replay.why.chain import (
     ANSWER_REFUSED,
     CANDIDATE_REFUSED,
@@ -31,7 +31,6 @@ from pace_actors.replay.why.chain import (
     judged_words,
     place_of_decision,
 )
-from pace_actors.replay.why.facts import fact_in
 from pace_actors.values import RejectReason, ThreadKey, UserKey, Version
 
 BASES_MAX = 3

@@ -22,7 +22,7 @@ from pace_actors.events import (
     TurnHeard,
 )
 from pace_actors.replay.fold import replay_facts
-from pace_actors.replay.history import read_batch
+from pace_actors.replay.history import fact_in, read_batch
 from pace_actors.replay.why.chain import FACT_LEFT, Link, Why, decided_link, heard_link
 from pace_actors.values import THREAD_PREFIX, ThreadKey, UserKey
 
@@ -54,15 +54,6 @@ def why_fact(log: EventLog, key: UserKey, fact: int) -> Why:
     verdict += f"{showed} a context that showed it."
     return Why(question=f"where does fact {fact} come from?", verdict=verdict, rule=links[-1].rule,
                links=(*links, *shown))  # fmt: skip
-
-
-def fact_in(batch: Batch, place: int) -> int:
-    """The fact that a decision is about; 0: none."""
-    decision = batch.decided[place - 1]
-    if isinstance(decision, FactAdded) or (isinstance(decision, FactSuperseded) and not decision.fact):
-        return batch.version + place
-    named = getattr(decision, "fact", 0)
-    return named if isinstance(named, int) else 0
 
 
 def _told(decision: object, batch: Batch) -> tuple[str, str]:

@@ -23,9 +23,9 @@ from pace_actors.events import (
     SourcesErased,
     TurnHeard,
 )
+from pace_actors.replay.history import fact_in
 from pace_actors.replay.where import texts_of
 from pace_actors.replay.why.chain import Link, decided_link
-from pace_actors.replay.why.facts import fact_in
 from pace_actors.values import THREAD_PREFIX, FactText, ThreadKey, UserKey
 
 
