@@ -16,6 +16,8 @@ from pace_actors.recall import analysis
 SNIPPET_CHARS = 240
 SEARCHED_CHARS = 20_000
 """Further on nothing is looked for."""
+MATCHES_MAX = 500
+"""So many matches of a text are looked at."""
 _LEAD = 4
 """This part of a snippet, a quarter, may stand before the first match."""
 _SURFACE = regex.compile(analysis.WORD)
@@ -56,9 +58,20 @@ def snippet(text: str, found: list[Match], limit: int = SNIPPET_CHARS) -> str:
 
     It starts and ends between words where it can, and never inside a grapheme.
     """
+    return _stretch(text, _best_window(found, limit * (_LEAD - 1) // _LEAD) if found else 0, limit)
+
+
+def snippets(text: str, found: list[Match], limit: int = SNIPPET_CHARS) -> list[str]:
+    """Every snippet that there may be, however the terms are weighed; the one of these weights first."""
+    starts = (0, *(match.start for match in found[:MATCHES_MAX]))
+    return list(dict.fromkeys((snippet(text, found, limit), *(_stretch(text, start, limit) for start in starts))))
+
+
+def _stretch(text: str, at: int, limit: int) -> str:
+    """The stretch that shows what stands at `at`; all of a short text."""
     if len(text) <= limit:
         return collapse(text)
-    start = _start(text, _best_window(found, limit * (_LEAD - 1) // _LEAD), limit // _LEAD) if found else 0
+    start = _start(text, at, limit // _LEAD)
     head = _MARK if start else ""
     room = limit - len(head)
     rest = text[start : start + room + 1]
@@ -71,7 +84,7 @@ def snippet(text: str, found: list[Match], limit: int = SNIPPET_CHARS) -> str:
 def _best_window(found: list[Match], width: int) -> int:
     """Start of the first match of those within `width` that weigh most; each term counts once."""
     best, where = -1.0, found[0].start
-    for first, match in enumerate(found[:500]):
+    for first, match in enumerate(found[:MATCHES_MAX]):
         weights: dict[str, float] = {}
         for other in found[first : first + 100]:
             if other.end > match.start + width:

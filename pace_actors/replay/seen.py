@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import islice, product
-from typing import Final
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, product, zip_longest
+from typing import Final, NamedTuple
 
 import msgspec
 
 from eventlog import EventLog
 from pace_actors.domain.context import Context, Excerpt, assemble
-from pace_actors.domain.facts_state import FactsState
-from pace_actors.domain.fold import Batch
+from pace_actors.domain.facts_state import NOBODY, FactsState
+from pace_actors.domain.fold import Batch, batches
 from pace_actors.domain.known import shown_of
 from pace_actors.domain.state import ThreadState
 from pace_actors.events import TurnHeard
@@ -18,13 +19,15 @@ from pace_actors.recall.entries import excerpt_of
 from pace_actors.recall.feed import change_of
 from pace_actors.recall.port import Group, Hit
 from pace_actors.recall.scoring import Field, plan
-from pace_actors.recall.snippet import matches, snippet
-from pace_actors.replay.fold import replay_facts, replay_thread
+from pace_actors.recall.snippet import matches, snippets
+from pace_actors.replay.fold import evolved, replay_thread
 from pace_actors.replay.places import place_of, receipt_of
 from pace_actors.values import ContextRef, Score, ThreadKey, UserKey
 
-WAYS_MAX: Final = 256
+WAYS_MAX: Final = 2000
 """So many ways in which what was found may have been shown are tried."""
+KNOWN_MAX: Final = 64
+"""Facts may come in between a context and the turn that answers it: so many of these moments are tried."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +62,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return ": what was known, or a rule, has changed since"
 
 
+class _Way(NamedTuple):
+    """How a context may have been asked for."""
+
+    facts: FactsState
+    sensitive: bool
+    text: str | None
+
+
 def seen(log: EventLog, receipt: str, key: ThreadKey | None = None) -> Seen:
     """The context of a receipt's hash; without the thread all are searched.
 
@@ -80,23 +91,36 @@ def seen_by(log: EventLog, key: ThreadKey, batch: Batch, ref: ContextRef) -> See
     position = place_of(log, f"receipt:{ref.hash}", key)
     state = replay_thread(log, key, at=position)
     user = UserKey(key.user)
-    known = (replay_facts(log, user, at=position), replay_facts(log, user, at=batch.position - 1))
-    best: tuple[tuple[bool, bool], Context, FactsState] | None = None
-    ways = product(known, (False, True), (batch.heard.user, None), _found_again(log, state, batch.heard.user, ref))
-    for facts, sensitive, text, excerpts in ways:
-        shown = shown_of(key.user, facts, ref.now, include_sensitive=sensitive)
-        made = assemble(key, state, now=ref.now, user_text=text, facts=shown, excerpts=excerpts)
-        likeness = made.receipt.hash == ref.hash, made.receipt.ref.facts == ref.facts
-        if best is None or likeness > best[0]:
-            best = likeness, made, facts
-        if best[0][0]:
-            break
-    assert best is not None
-    (same, _), context, facts = best
+    last = next(iter(log.read(key.stream, ref.stream_version - 1, limit=1)), None) if ref.stream_version else None
+    known = _known(log, user, after=last.position if last else 0, until=batch.position - 1)
+    ways = [_Way(*way) for way in product(known, (False, True), (batch.heard.user, None))]
+
+    def made(way: _Way, found: tuple[Excerpt, ...] = ()) -> Context:
+        shown = shown_of(key.user, way.facts, ref.now, include_sensitive=way.sensitive)
+        return assemble(key, state, now=ref.now, user_text=way.text, facts=shown, excerpts=found)
+
+    fitting = [way for way in ways if made(way).receipt.ref.facts == ref.facts] or ways[:1]
+    found_again = islice(_found_again(log, state, batch.heard.user, ref), WAYS_MAX)
+    contexts = ((made(way, found), way.facts) for found in found_again for way in fitting)
+    first = next(contexts)
+    context, facts = next((one for one in chain((first,), contexts) if one[0].receipt.hash == ref.hash), first)
+    same = context.receipt.hash == ref.hash
     return Seen(
         key=key, batch=batch, ref=ref, position=position, state=state, known=facts, context=context, same=same,
         erased=batch.erased or _has_lost_words(log, facts, ref),
     )  # fmt: skip
+
+
+def _known(log: EventLog, user: UserKey, *, after: int, until: int) -> list[FactsState]:
+    """What may have been known of a user behind one position and up to another, the latest first."""
+    state = NOBODY
+    states = [state]
+    for batch in batches(log.read(user.stream)):
+        if batch.position > until:
+            break
+        state = evolved(state, batch)
+        states = [*states, state][-KNOWN_MAX:] if batch.position > after else [state]
+    return states[::-1]
 
 
 def _has_lost_words(log: EventLog, known: FactsState, ref: ContextRef) -> bool:
@@ -109,14 +133,25 @@ def _has_lost_words(log: EventLog, known: FactsState, ref: ContextRef) -> bool:
 
 
 # --- what an index had found ------------------------------------------------------------------------------------------
-def _found_again(log: EventLog, state: ThreadState, asked: str, ref: ContextRef) -> list[tuple[Excerpt, ...]]:
-    """What the hits of a receipt may have been shown as.
+def _found_again(log: EventLog, state: ThreadState, asked: str, ref: ContextRef) -> Iterator[tuple[Excerpt, ...]]:
+    """What the hits of a receipt may have been shown as, the likeliest first.
 
     A receipt names the events and the scores. Of a turn either message may have been found, and of a long text the
-    stretch depends on how rare each word was; here all are as rare.
+    stretch that is shown depends on how rare each word was.
     """
-    options = (_ways_of(log, hit, asked, state.settings.zone) for hit in ref.hits)
-    return list(islice(product(*filter(None, options)), WAYS_MAX))
+    options = [ways for ways in (_ways_of(log, hit, asked, state.settings.zone) for hit in ref.hits) if ways]
+    for ranks in range(sum(len(ways) - 1 for ways in options) + 1):
+        yield from _with_ranks(options, ranks)
+
+
+def _with_ranks(options: Sequence[list[Excerpt]], ranks: int) -> Iterator[tuple[Excerpt, ...]]:
+    """One way of each, whose places in their lists come to a sum."""
+    if not options:
+        yield from () if ranks else ((),)
+        return
+    for rank, way in enumerate(options[0][: ranks + 1]):
+        for others in _with_ranks(options[1:], ranks - rank):
+            yield way, *others
 
 
 def _ways_of(log: EventLog, score: Score, asked: str, zone: str) -> list[Excerpt]:
@@ -124,11 +159,14 @@ def _ways_of(log: EventLog, score: Score, asked: str, zone: str) -> list[Excerpt
     if event is None or event.erased:
         return []
     terms = plan(asked, (_AsRare(),))
-    return [
-        excerpt_of(Hit(entry=entry, score=score.score_milli / 1000, snippet=words), zone)
+    of_entries = [
+        [
+            excerpt_of(Hit(entry=entry, score=score.score_milli / 1000, snippet=words), zone)
+            for words in snippets(entry.text, matches(entry.text, terms.words, terms.pairs))
+        ]
         for entry in change_of(log, event).added
-        for words in {snippet(entry.text, found): None for found in (matches(entry.text, terms.words, terms.pairs), [])}
     ]
+    return [way for ways in zip_longest(*of_entries) for way in ways if way is not None]
 
 
 class _AsRare:

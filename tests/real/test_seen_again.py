@@ -15,8 +15,6 @@ from tests.support.conversations import locomo
 
 KEY = ThreadKey("ada", "kitchen")
 SESSION_TURNS = 40
-NOT_ALIKE_MAX = 0.02
-"""Of a long text the stretch that is shown depends on an index that is not there any more."""
 
 
 @pytest.mark.parametrize("turns", [120, pytest.param(10_000, marks=pytest.mark.soak)])
@@ -35,6 +33,4 @@ def test_contexts_of_a_real_conversation_are_made_again(tmp_path: Path, turns: i
     with eventlog.open(tmp_path / "p", REGISTRY, readonly=True) as log:
         made = [seen(log, receipt.hash, KEY) for receipt in receipts if not receipt.late]
     assert len(made) > len(receipts) // 2  # on a busy machine the index may be late
-    other = [each for each in made if not each.same]
-    assert len(other) <= NOT_ALIKE_MAX * len(made), [each.words for each in other]
-    assert all(each.ref.hits for each in other)
+    assert [each.words for each in made if not each.same] == []

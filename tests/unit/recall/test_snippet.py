@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pace_actors.recall import analysis
-from pace_actors.recall.snippet import matches, snippet
+from pace_actors.recall.snippet import matches, snippet, snippets
 
 
 def of(text: str, query: str, limit: int = 60) -> str:
@@ -35,6 +35,20 @@ def test_the_match_is_shown_in_a_long_text_with_what_surrounds_it() -> None:
 def test_the_window_with_the_most_different_terms_is_taken() -> None:
     text = f"dentist dentist dentist {LONG} the dentist on Thursday {LONG}"
     assert "Thursday" in of(text, "dentist Thursday")
+
+
+@given(
+    st.lists(st.sampled_from(["ferry", "wind", "bus", "and", "so", "on."]), min_size=30, max_size=80),
+    st.dictionaries(st.sampled_from(["ferry", "wind", "bus"]), st.floats(0.1, 9), min_size=1),
+)
+def test_however_words_are_weighed_the_snippet_is_one_of_those_that_there_may_be(
+    said: list[str], weights: dict[str, float]
+) -> None:
+    text = " ".join(said)
+    alike = matches(text, dict.fromkeys(weights, 1.0), {})
+    assert snippet(text, matches(text, weights, {}), 60) in snippets(text, alike, 60)
+    assert snippets(text, alike, 60)[0] == snippet(text, alike, 60)
+    assert snippet(text, [], 60) in snippets(text, alike, 60)
 
 
 def test_without_a_match_the_beginning_is_shown() -> None:

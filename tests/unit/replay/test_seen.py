@@ -67,6 +67,23 @@ def test_what_an_index_had_found_is_shown_again(found_again: tuple[Path, list[Co
             assert made.context.receipt.hits == context.receipt.hits
 
 
+def test_what_was_learnt_between_a_context_and_its_turn_is_not_in_it(tmp_path: Path) -> None:
+    """Nor what the context was not asked for."""
+    with Pace.open(tmp_path / "p") as running:
+        kitchen = running.thread("kitchen", user="ada")
+        running.remember("user", "lives in", "Porto", user="ada")
+        running.remember("mom", "is in", "the hospital in Porto", user="ada", topics=["health"])
+        contexts = [kitchen.context("Who is in Porto?", include_sensitive=sensitive) for sensitive in (False, True)]
+        for number, context in enumerate(contexts):
+            running.remember("user", "has been in", f"Porto {number} times", user="ada")
+            running.remember("user", "lives in", f"Porto, flat {number}", user="ada")
+            kitchen.record("Who is in Porto?", "You.", context=context)
+        for context in contexts:
+            made = seen(running.log, context.receipt.hash, KITCHEN)
+            assert made.same, made.words
+            assert made.context.local == context.local
+
+
 def test_what_was_erased_since_cannot_be_shown_again_and_that_is_said(
     found_again: tuple[Path, list[Context]],
 ) -> None:
