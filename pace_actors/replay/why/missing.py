@@ -184,9 +184,8 @@ def _of_turn(log: EventLog, past: History, scene: _Scene, turn: PastTurn, batch:
     state, name = scene.moment.state, f"Turn {turn.turn}, which said it,"
     gone = [link for link in gone_links(log, past, turn) if link.position <= scene.moment.position]
     silent = _silent(scene, turn)
-    if gone or silent:
-        first = next((link for link in gone if link.rule), silent)
-        assert first is not None
+    first = next((link for link in gone if link.rule), silent)
+    if first is not None:  # what led to a withdrawal may lie before the place, and the withdrawal behind it
         where = f" (position {first.position})" if first.position else ""
         links = (said, *gone, *([silent] if silent else []))
         return _Kept(f"{name} is shown no more: {first.words}{where}.", first.rule, links)
