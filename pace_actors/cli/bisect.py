@@ -51,7 +51,7 @@ def command(
     WORDS is one of: context contains "…" (also window, summary, facts), fact exists "…", summary covers N,
     window size N (also >= N …), decided EVENT, heard EVENT, or a Python expression over `state`, `facts`, `context`,
     `batch` and `position`. Words are found inside of longer ones too. A context is asked without sensitive facts, as a
-    planner gets it, and without what an index had found, which no log holds; `facts` are all that hold.
+    planner gets it, and without what an index would find, for none is asked; `facts` are all that hold.
 
     Where it changes more than once all changes are listed, with exit code 1, unless --first or --last chooses one.
     """

@@ -186,9 +186,15 @@ def _by_id(log: EventLog, words: str, key: ThreadKey | None) -> int:
 
 
 def _by_receipt(log: EventLog, words: str, key: ThreadKey | None) -> int:
-    """In front of what the thread heard next, so that what was known of its user by then is there, too."""
     key = _needed(key, "a receipt")
-    batch, context = receipt_of(log, words, key)
+    return made_at(log, key, *receipt_of(log, words, key))
+
+
+def made_at(log: EventLog, key: ThreadKey, batch: Batch, context: ContextRef) -> int:
+    """Where the context was made that a turn answers.
+
+    That is in front of what the thread heard next, so that what was known of its user by then is there, too.
+    """
     following = next(iter(log.read(key.stream, context.stream_version, limit=1)), None)
     return min(batch.position, following.position if following else batch.position) - 1
 

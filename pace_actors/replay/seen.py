@@ -21,7 +21,7 @@ from pace_actors.recall.port import Group, Hit
 from pace_actors.recall.scoring import Field, plan
 from pace_actors.recall.snippet import matches, snippets
 from pace_actors.replay.fold import evolved, replay_thread
-from pace_actors.replay.places import place_of, receipt_of
+from pace_actors.replay.places import made_at, receipt_of
 from pace_actors.values import ContextRef, Score, ThreadKey, UserKey
 
 WAYS_MAX: Final = 2000
@@ -88,7 +88,7 @@ def seen_by(log: EventLog, key: ThreadKey, batch: Batch, ref: ContextRef) -> See
     by then, and which stretch of a text had been found. What gives the hash of the receipt is right.
     """
     assert isinstance(batch.heard, TurnHeard)
-    position = place_of(log, f"receipt:{ref.hash}", key)
+    position = made_at(log, key, batch, ref)
     state = replay_thread(log, key, at=position)
     user = UserKey(key.user)
     last = next(iter(log.read(key.stream, ref.stream_version - 1, limit=1)), None) if ref.stream_version else None

@@ -12,7 +12,7 @@
 
 Words are compared without regard to case, also inside longer words: `contains "Ann"` holds of "cannot"; only
 `pace why --missing` looks for whole words first. A context has no sensitive facts, because the planner sees them where
-it asks for them only, and not what an index had found, because that is in no log. `shrink` knows `diverges` besides,
+it asks for them only, and not what an index would find, for none is asked. `shrink` knows `diverges` besides,
 which is asked of decisions, not of moments.
 """
 

@@ -54,6 +54,11 @@ LAYERS: dict[str, frozenset[str]] = {
 }
 """Part of pace_actors → the other parts that it may import."""
 
+OF_THE_LOG_ALONE = frozenset(
+    f"pace_actors.recall.{name}" for name in ("analysis", "entries", "feed", "port", "scoring", "snippet")
+)
+"""What of recall asks no index and no model: replay may import it, and it imports nothing else of recall itself."""
+
 NOT_IN_DOMAIN = frozenset({
     "asyncio", "concurrent", "multiprocessing", "os", "pathlib", "queue", "random", "secrets", "socket", "subprocess",
     "tempfile", "threading", "time", "uuid",
@@ -129,9 +134,17 @@ def layer_breaks(sources: Sources) -> list[str]:
             if name.split(".")[0] != "pace_actors":
                 continue
             other = _part(name)
-            if package != "pace_actors" or (other != part and other not in LAYERS[part]):
+            outside = package != "pace_actors" or (other != part and other not in LAYERS[part])
+            if outside or _asks_more(module, part, name, other):
                 found.append(f"{path}:{line}: {part or package} must not import {name}")
     return found
+
+
+def _asks_more(module: str, part: str, name: str, other: str) -> bool:
+    """Whether what depends on the log alone would see an index, or a model that is asked for vectors."""
+    if part == "replay":
+        return other == "recall" and name not in OF_THE_LOG_ALONE
+    return module in OF_THE_LOG_ALONE and (other == "models" or (other == "recall" and name not in OF_THE_LOG_ALONE))
 
 
 def domain_breaks(sources: Sources) -> list[str]:

@@ -81,6 +81,9 @@ def test_no_test_lets_real_time_pass_without_saying_why() -> None:
         ("pace_actors/actors/x.py", "from pace_actors import Pace"),
         ("pace_actors/simulation/x.py", "from pace_actors.pace import Pace"),
         ("pace_actors/replay/x.py", "from pace_actors.models import port"),
+        ("pace_actors/replay/x.py", "from pace_actors.recall.tantivy_index import TantivyIndex"),
+        ("pace_actors/recall/feed.py", "from pace_actors.recall.vectors import Vectors"),
+        ("pace_actors/recall/snippet.py", "from pace_actors.models import port"),
         ("pace_actors/engine.py", "from pace_actors.pace import Pace, Thread"),
         ("pace_actors/pace.py", "import pace_actors.cli"),
         ("pace_actors/novelty.py", "pass"),
@@ -97,6 +100,7 @@ def test_an_import_that_points_up_is_found(path: str, line: str) -> None:
         ("pace_actors/domain/x.py", "from pace_actors.domain import y"),
         ("pace_actors/actors/x.py", "from ..domain import thread"),
         ("pace_actors/cli/x.py", "from pace_actors.replay import fold"),
+        ("pace_actors/replay/x.py", "from pace_actors.recall.feed import change_of"),
         ("pace_actors/__init__.py", "from pace_actors.pace import Pace"),
     ],
 )
