@@ -8,7 +8,8 @@ import click
 import msgspec
 
 from pace_actors.cli.options import examples, json_option
-from pace_actors.cli.screen import Bar, console, counted, print_json
+from pace_actors.cli.screen import Bar, console, print_json
+from pace_actors.domain.wording import counted
 
 if TYPE_CHECKING:
     from pace_actors.simulation.races.race import Row

@@ -8,7 +8,8 @@ import click
 
 from pace_actors.cli.describe import decided_words, heard_words, named_event
 from pace_actors.cli.options import examples, find_thread, json_option, log_argument, replaying, user_option
-from pace_actors.cli.screen import Bar, console, counted, print_json, shown_key, shown_time
+from pace_actors.cli.screen import Bar, console, print_json, shown_key, shown_time
+from pace_actors.domain.wording import counted
 from pace_actors.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import msgspec
 
 from pace_actors.domain.context import Receipt
 from pace_actors.domain.state import ThreadState
-from pace_actors.domain.wording import ranges as ranges  # noqa: PLC0414 - commands take both from here
-from pace_actors.domain.wording import turns_named as turns_named  # noqa: PLC0414
+from pace_actors.domain.wording import ranges
 
 if TYPE_CHECKING:
     from rich.text import Text

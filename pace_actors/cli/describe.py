@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from eventlog import StoredEvent
-from pace_actors.cli.coverage import ranges
 from pace_actors.cli.describe_facts import decided_of_facts, heard_of_facts
-from pace_actors.cli.screen import counted, on_one_line, quoted, shown_time
+from pace_actors.cli.screen import on_one_line, quoted, shown_time
+from pace_actors.domain.wording import counted, ranges
 from pace_actors.events import (
     REGISTRY,
     AnswerArrived,

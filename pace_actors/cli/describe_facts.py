@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pace_actors.cli.coverage import ranges
-from pace_actors.cli.screen import counted, on_one_line, quoted, shown_time
+from pace_actors.cli.screen import on_one_line, quoted, shown_time
+from pace_actors.domain.wording import counted, ranges
 from pace_actors.events import (
     CandidatesExtracted,
     FactAdded,

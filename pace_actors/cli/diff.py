@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from pace_actors.cli.coverage import ranges
 from pace_actors.cli.options import examples, find_thread, json_option, log_argument, user_option, watching
 from pace_actors.cli.screen import console, on_one_line, print_json, printable, shown_key
+from pace_actors.domain.wording import ranges
 from pace_actors.values import Covers
 
 if TYPE_CHECKING:

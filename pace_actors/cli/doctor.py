@@ -13,8 +13,9 @@ import msgspec
 from eventlog import EventLog, EventLogError
 from eventlog.follow import Follower
 from pace_actors.cli.options import directory, examples, json_option, reading
-from pace_actors.cli.screen import Bar, console, counted, print_json, shown_bytes
+from pace_actors.cli.screen import Bar, console, print_json, shown_bytes
 from pace_actors.domain.fold import turn_at
+from pace_actors.domain.wording import counted
 from pace_actors.events import REGISTRY
 from pace_actors.values import UserKey
 

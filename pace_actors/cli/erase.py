@@ -10,8 +10,9 @@ import click
 from eventlog import EventLog
 from pace_actors.actors.eraser_actor import Erasure
 from pace_actors.cli.options import directory, examples, find_thread, json_option, user_option
-from pace_actors.cli.screen import console, counted, print_json, shown_key
+from pace_actors.cli.screen import console, print_json, shown_key
 from pace_actors.cli.writing import writing
+from pace_actors.domain.wording import counted
 from pace_actors.values import ThreadKey
 
 DEADLINE_S = 600.0

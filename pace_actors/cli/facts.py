@@ -12,10 +12,11 @@ import msgspec
 
 from eventlog import EventLog
 from pace_actors.cli.options import When, examples, find_owner, json_option, log_argument, owners_of, replaying
-from pace_actors.cli.screen import console, counted, print_json, printable, shown_name, shown_time
+from pace_actors.cli.screen import console, print_json, printable, shown_name, shown_time
 from pace_actors.domain.fold import batches, turn_at
 from pace_actors.domain.known import Fact, PastFact, facts_then, history_of
 from pace_actors.domain.moments import moment
+from pace_actors.domain.wording import counted
 from pace_actors.values import Microseconds, ThreadKey, UserKey
 
 if TYPE_CHECKING:

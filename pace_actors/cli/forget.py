@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import click
 
 from eventlog import EventLog
-from pace_actors.cli.coverage import ranges
 from pace_actors.cli.facts import fact_json, facts_table, turns_of
 from pace_actors.cli.options import directory, examples, find_owner, json_option, owner_option
-from pace_actors.cli.screen import console, counted, print_json, shown_key, shown_name
+from pace_actors.cli.screen import console, print_json, shown_key, shown_name
 from pace_actors.cli.writing import writing
 from pace_actors.domain.known import words_of
+from pace_actors.domain.wording import counted, ranges
 from pace_actors.errors import UnknownFact
 from pace_actors.fact_verbs import Forgotten, SourceTurn
 from pace_actors.pace import Pace

@@ -13,7 +13,8 @@ import click
 
 from pace_actors.cli.incidents import incident_lines, incidents_of
 from pace_actors.cli.options import NAMES_SHOWN, examples, json_option, reaching, settings_of_environment
-from pace_actors.cli.screen import Bar, console, counted, print_json, shown_key
+from pace_actors.cli.screen import Bar, console, print_json, shown_key
+from pace_actors.domain.wording import counted
 from pace_actors.errors import InvalidInput
 from pace_actors.values import DEFAULT_USER
 

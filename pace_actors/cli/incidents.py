@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pace_actors.cli.options import NAMES_SHOWN
-from pace_actors.cli.screen import counted, printable
+from pace_actors.cli.screen import printable
+from pace_actors.domain.wording import counted
 
 if TYPE_CHECKING:
     from pace_actors.pace import Stats

@@ -10,7 +10,8 @@ import click
 
 from eventlog.console import whole_file
 from pace_actors.cli.options import check_there, examples, json_option, log_argument, reaching, replaying, threads_of
-from pace_actors.cli.screen import Bar, console, counted, print_json, shown_bytes
+from pace_actors.cli.screen import Bar, console, print_json, shown_bytes
+from pace_actors.domain.wording import counted
 
 STDOUT = "-"
 EXAMPLES = examples(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pace_actors.cli.coverage import PENDING, SUMMARISED, WINDOW, ranges, turns_named
-from pace_actors.cli.screen import counted, iso_time, printable
+from pace_actors.cli.coverage import PENDING, SUMMARISED, WINDOW
+from pace_actors.cli.screen import iso_time, printable
 from pace_actors.domain.context import CLOSE_TAG, LOCAL_CONTEXT, NOT_YET_SUMMARISED, OPEN_TAG, Context, Receipt
+from pace_actors.domain.wording import counted, ranges, turns_named
 from pace_actors.settings import ThreadSettings
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pace_actors.cli.screen import counted, printable, shown_name, shown_time
+from pace_actors.cli.screen import printable, shown_name, shown_time
+from pace_actors.domain.wording import counted
 from pace_actors.finder import Recalled
 from pace_actors.recall.port import Entry, Hit
 

@@ -10,7 +10,8 @@ import msgspec
 
 from pace_actors.cli.log import thread_name
 from pace_actors.cli.options import examples, json_option, log_argument, replaying
-from pace_actors.cli.screen import Bar, console, counted, print_json
+from pace_actors.cli.screen import Bar, console, print_json
+from pace_actors.domain.wording import counted
 
 if TYPE_CHECKING:
     from pace_actors.replay import Replayed

@@ -17,7 +17,8 @@ from rich.text import Text
 from pace_actors.cli.describe import decided_words, heard_words, named_event
 from pace_actors.cli.log import thread_name
 from pace_actors.cli.options import replaying
-from pace_actors.cli.screen import Bar, console, counted, on_one_line, print_json
+from pace_actors.cli.screen import Bar, console, on_one_line, print_json
+from pace_actors.domain.wording import counted
 from pace_actors.events import Decided
 from pace_actors.replay import Changed, Checked, Divergence, check
 from pace_actors.replay import what_if as decide_otherwise

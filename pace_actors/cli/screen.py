@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pace_actors.cli.signs import json_for, shown_by
 from pace_actors.domain.extracts import line_of
-from pace_actors.domain.wording import counted as counted  # noqa: PLC0414 - commands take all of it from here
 from pace_actors.values import Microseconds, ThreadKey
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pace_actors.cli.options import examples, find_thread, json_option, log_argument, reaching, replaying, user_option
-from pace_actors.cli.screen import Bar, console, counted, print_json, shown_key
+from pace_actors.cli.screen import Bar, console, print_json, shown_key
+from pace_actors.domain.wording import counted
 
 if TYPE_CHECKING:
     from pace_actors.replay import Small

@@ -10,7 +10,8 @@ import click
 import msgspec
 
 from pace_actors.cli.options import examples, json_option, reaching
-from pace_actors.cli.screen import Bar, console, counted, print_json
+from pace_actors.cli.screen import Bar, console, print_json
+from pace_actors.domain.wording import counted
 from pace_actors.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pace_actors.cli.coverage import coverage_bar, coverage_line, coverage_of, coverage_text, ranges
+from pace_actors.cli.coverage import coverage_bar, coverage_line, coverage_of, coverage_text
 from pace_actors.cli.options import (
     at_option,
     check_there,
@@ -22,6 +22,7 @@ from pace_actors.cli.options import (
 from pace_actors.cli.screen import Bar, console, print_json, printable, shown_key, shown_name, shown_time
 from pace_actors.domain.facts_state import FactsState
 from pace_actors.domain.state import ThreadState, state_digest
+from pace_actors.domain.wording import ranges
 from pace_actors.settings import ThreadSettings
 from pace_actors.values import ThreadKey, UserKey
 

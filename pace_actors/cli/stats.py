@@ -10,7 +10,8 @@ import msgspec
 
 from eventlog import EventLog, LogStats
 from pace_actors.cli.options import examples, json_option, log_argument, replaying
-from pace_actors.cli.screen import Bar, console, counted, print_json, shown_bytes, shown_time
+from pace_actors.cli.screen import Bar, console, print_json, shown_bytes, shown_time
+from pace_actors.domain.wording import counted
 from pace_actors.events import REGISTRY, FactDecision
 from pace_actors.values import FACTS_PREFIX, THREAD_PREFIX
 

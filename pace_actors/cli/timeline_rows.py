@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from pace_actors.cli.coverage import PENDING, SUMMARISED, WINDOW, ranges
-from pace_actors.cli.screen import counted
+from pace_actors.cli.coverage import PENDING, SUMMARISED, WINDOW
+from pace_actors.domain.wording import counted, ranges
 from pace_actors.replay.history import PastAnswer, PastTurn
 from pace_actors.replay.timeline import Bar, CoverageMark, Timeline
 from pace_actors.values import Microseconds

@@ -15,7 +15,8 @@ import click
 import msgspec
 
 from pace_actors.cli.options import examples, json_option, reaching, reading
-from pace_actors.cli.screen import Bar, console, counted, print_json, shown_bytes
+from pace_actors.cli.screen import Bar, console, print_json, shown_bytes
+from pace_actors.domain.wording import counted
 from pace_actors.errors import InvalidInput
 
 STAND_IN_PATIENCE_S = 10.0

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from eventlog import StoredEvent
 from pace_actors.cli.demo.stage import SCENE_S, Stage
 from pace_actors.cli.log import print_event
-from pace_actors.cli.screen import counted
 from pace_actors.domain.fold import Batch, batches
+from pace_actors.domain.wording import counted
 from pace_actors.events import CandidatesExtracted
 from pace_actors.importing import Line
 from pace_actors.messages import Recorded

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from pace_actors.cli.demo.stage import SCENE_S, Stage
 from pace_actors.cli.recalled import hits_shown, reached_words
-from pace_actors.cli.screen import counted, printable
+from pace_actors.cli.screen import printable
 from pace_actors.domain.sources import HISTORY
+from pace_actors.domain.wording import counted
 from pace_actors.finder import Recalled
 from pace_actors.importing import Line
 from pace_actors.messages import Recorded

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from pace_actors.cli.coverage import coverage_shown, coverage_text
 from pace_actors.cli.planner import planner_panel
-from pace_actors.cli.screen import counted, printable, shown_key
+from pace_actors.cli.screen import printable, shown_key
 from pace_actors.domain.context import Context
 from pace_actors.domain.extracts import line_of
+from pace_actors.domain.wording import counted
 from pace_actors.importing import Line, TurnLine
 from pace_actors.settings import ThreadSettings
 

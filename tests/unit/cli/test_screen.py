@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from pace_actors.cli.coverage import Coverage, coverage_bar, coverage_line, coverage_text
-from pace_actors.cli.screen import Bar, counted, on_one_line, printable, quoted, shown_bytes, shown_name
+from pace_actors.cli.screen import Bar, on_one_line, printable, quoted, shown_bytes, shown_name
+from pace_actors.domain.wording import counted
 
 
 @pytest.mark.parametrize("terminal", [True, False])
